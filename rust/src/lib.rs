@@ -1,0 +1,7 @@
+//! Exact, fast hashed n-gram memory: token ids in, embedding table rows out.
+
+pub mod error;
+pub mod layout;
+pub mod token_map;
+
+pub use error::{Error, Result};
