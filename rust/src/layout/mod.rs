@@ -1,0 +1,134 @@
+//! `HashLayout`: the numbers of one model, validated once and frozen.
+
+use serde::{Deserialize, Serialize};
+
+/// The largest n-gram order any layout may have; window buffers are sized by it.
+pub const MAX_ORDER: usize = 16;
+
+/// How the window's values become one value per order or column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mix {
+    /// XOR of products.
+    Xor,
+    /// Sum of products (polynomial hashes).
+    Sum,
+}
+
+/// Which end of the window multiplier 0 belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Align {
+    /// Multiplier `i` pairs with look-back `i`.
+    Newest,
+    /// Multiplier `i` pairs with look-back `N - 1 - i`.
+    Oldest,
+}
+
+/// How columns are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Columns {
+    /// Column = order index * heads + head.
+    OrderMajor,
+    /// Column = head * number of orders + order index.
+    FunctionMajor,
+}
+
+/// What happens to a token id outside `0..limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outside {
+    /// Refused.
+    Error,
+    /// Enters the products as it is, unmapped.
+    Enter,
+}
+
+/// The ids a layout accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdRange {
+    /// Number of ids, `None` where the layout has no limit.
+    pub limit: Option<i64>,
+    /// Ids below 0.
+    pub negative: Outside,
+    /// Ids at or past `limit`.
+    pub too_large: Outside,
+}
+
+/// The token map a layout was made for, by content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenMapId {
+    /// `TokenMap::digest`.
+    pub digest: String,
+    /// Raw ids.
+    pub length: usize,
+    /// Compressed ids.
+    pub size: usize,
+}
+
+/// Multipliers of one layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Multipliers {
+    /// `[N]`: shared by all columns; the column's order says how many take part.
+    Shared(Vec<i64>),
+    /// `[C][N]`: the coefficient of look-back `k` in column `c`, 0 past the column's order.
+    PerColumn(Vec<Vec<i64>>),
+}
+
+/// The numbers of one layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// The layer's number in its model.
+    pub layer_id: i64,
+    /// See [`Multipliers`].
+    pub multipliers: Multipliers,
+    /// Modulus of each column, `[C]`.
+    pub moduli: Vec<i64>,
+    /// Where each column's rows begin in a joint table, `[C]`.
+    pub offsets: Vec<i64>,
+    /// Rows of the joint table, padding included.
+    pub rows: i64,
+}
+
+/// The numbers of one model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HashLayout {
+    format: String,
+    version: u32,
+    /// Preset name; metadata, not part of the digest.
+    pub name: String,
+    /// The published parameters it was made from; metadata, not part of the digest.
+    pub parameters: serde_json::Value,
+    /// n-gram orders, ascending.
+    pub orders: Vec<usize>,
+    /// Heads per order.
+    pub heads: usize,
+    /// N: tokens in the window.
+    pub max_order: usize,
+    /// See [`Columns`].
+    pub columns: Columns,
+    /// See [`Mix`].
+    pub mix: Mix,
+    /// Products and mix wrap at this width: 64, or 32 and the result is sign-extended.
+    pub word_bits: u32,
+    /// See [`Align`].
+    pub align: Align,
+    /// What an unreachable look-back reads.
+    pub fill: i64,
+    /// Raw ids after which the look-back stops.
+    pub boundary_ids: Vec<i64>,
+    /// See [`IdRange`].
+    pub ids: IdRange,
+    /// `None` where raw ids are hashed.
+    pub token_map: Option<TokenMapId>,
+    /// Whether rows carry `offsets` unless the caller says otherwise.
+    pub adds_offsets: bool,
+    /// In the order in which results are given.
+    pub layers: Vec<Layer>,
+}
