@@ -23,6 +23,14 @@ pub enum Error {
         /// The range, e.g. "the token map of 151669 ids".
         what: String,
     },
+    /// A row of a state that is not there.
+    #[error("row {row} is outside the state's {rows} rows")]
+    Row {
+        /// The row asked for.
+        row: i64,
+        /// How many there are.
+        rows: usize,
+    },
     /// A file that does not hold what its format promises.
     #[error("{}: {reason}", path.display())]
     File {

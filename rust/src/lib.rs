@@ -1,7 +1,12 @@
 //! Exact, fast hashed n-gram memory: token ids in, embedding table rows out.
 
 pub mod error;
+pub mod hash;
 pub mod layout;
+pub mod pool;
 pub mod token_map;
 
 pub use error::{Error, Result};
+pub use hash::{HashState, Hasher};
+pub use layout::HashLayout;
+pub use token_map::TokenMap;
