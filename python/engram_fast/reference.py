@@ -294,11 +294,11 @@ def stream(
     masks = [None] * len(chunks) if masks is None else masks
     segment_ids = [None] * len(chunks) if segment_ids is None else segment_ids
     alive = [alive_positions(mask, chunk.shape) for mask, chunk in zip(masks, chunks, strict=True)]
-    segments = [
+    parts = [
         np.full(chunk.shape, None) if given is None else integers("segment_ids", given, chunk.shape)
         for given, chunk in zip(segment_ids, chunks, strict=True)
     ]
-    segments = np.concatenate(segments, axis=1)
+    segments = np.concatenate(parts, axis=1)
     for row in segments:
         current = next((segment for segment in row if segment is not None), 0)
         labels: dict[int, int] = {}

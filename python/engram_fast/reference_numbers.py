@@ -273,7 +273,7 @@ def onnxruntime(
         {"limit": None, "negative": "enter", "too_large": "enter"},
         head_offsets is not None,
         fill=int(fill),
-        boundary_ids=[int(eos_token_id)] if reset_on_eos else [],
+        boundary_ids=[int(fill)] if reset_on_eos else [],
         word_bits=32 if int32 else 64,
     )
 
