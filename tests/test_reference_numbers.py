@@ -183,6 +183,9 @@ def test_nanbeige_does_not_round_the_ratio_and_may_use_primes() -> None:
     prime = preset("nanbeige", **NANBEIGE)["layers"][0]
     assert prime["moduli"] == [179, 181, 191, 193]  # m = 175
     assert prime["multipliers"][3] == [1, 53, 53 * 53 % 193]
+    for vocab_size, ratio, first in ((3, 3.5, 11), (2, 5.5, 13)):  # m = 10.5; m = 11, itself a prime and passed over
+        more = {"vocab_size": vocab_size, "ngram_vocab_size_ratio": ratio}
+        assert preset("nanbeige", **NANBEIGE | more)["layers"][0]["moduli"][0] == first
 
 
 def test_nanbeige_has_no_defaults_and_may_need_a_token_map() -> None:

@@ -305,7 +305,7 @@ def stream(
         for t, segment in enumerate(row):
             current = current if segment is None else segment
             row[t] = labels.setdefault(current, len(labels))
-    where = {"mask": np.concatenate(alive, axis=1), "segment_ids": segments.astype(np.int64)}
+    where: dict[str, Any] = {"mask": np.concatenate(alive, axis=1), "segment_ids": segments.astype(np.int64)}
     whole = hash_rows(layout, np.concatenate(chunks, axis=1), **where, **options)
     return np.split(whole, np.cumsum([chunk.shape[1] for chunk in chunks])[:-1], axis=2)
 
