@@ -4,4 +4,7 @@ pub mod error;
 pub mod layout;
 pub mod token_map;
 
+#[cfg(feature = "python")]
+mod py;
+
 pub use error::{Error, Result};
