@@ -6,6 +6,9 @@ pub mod layout;
 pub mod pool;
 pub mod token_map;
 
+#[cfg(feature = "python")]
+mod py;
+
 pub use error::{Error, Result};
 pub use hash::{HashState, Hasher};
 pub use layout::HashLayout;
