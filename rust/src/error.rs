@@ -51,7 +51,9 @@ pub enum Error {
     #[error("tokenizer: {0}")]
     Tokenizer(String),
     /// Two threads used one hash state at the same time.
-    #[error("concurrent use of a HashState: a state belongs to one caller at a time; give each thread its own (state.copy())")]
+    #[error(
+        "concurrent use of a HashState: a state belongs to one caller at a time; give each thread its own (state.copy())"
+    )]
     Concurrent,
 }
 

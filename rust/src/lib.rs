@@ -1,5 +1,6 @@
 //! Exact, fast hashed n-gram memory: token ids in, embedding table rows out.
 
+pub mod atomic_file;
 pub mod error;
 pub mod hash;
 pub mod layout;
