@@ -110,6 +110,14 @@ impl TokenMap {
     /// A map given as numbers: entry `i` is the compressed id of raw id `i`. Any values from 0 to 2^31 - 1 are
     /// taken, gaps included; the compressed size is the largest plus one.
     pub fn from_lookup<I: Copy + Into<i128>>(lookup: &[I]) -> Result<Self> {
+        Self::from_numbers(lookup, Vec::new(), Metadata::new(Rule::None, "lookup", None))
+    }
+
+    /// The same for a look-up of which more is known.
+    pub fn from_numbers<I>(lookup: &[I], holes: Vec<i32>, metadata: Metadata) -> Result<Self>
+    where
+        I: Copy + Into<i128>,
+    {
         check_length("lookup", lookup.len())?;
         let convert = |(id, &value): (usize, &I)| {
             let value = value.into();
@@ -117,8 +125,7 @@ impl TokenMap {
                 Error::value("lookup", format!("compressed id {value} at position {id} is not in 0..=2147483647"))
             })
         };
-        let lookup = lookup.iter().enumerate().map(convert).collect::<Result<_>>()?;
-        Self::from_parts(lookup, Vec::new(), Metadata::new(Rule::None, "lookup", None))
+        Self::from_parts(lookup.iter().enumerate().map(convert).collect::<Result<_>>()?, holes, metadata)
     }
 
     /// The one way a map comes to be: checks every number, then computes size and digest.
