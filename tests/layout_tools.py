@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from engram_fast import HashLayout
 
 DATA = Path(__file__).parent / "data"
@@ -81,7 +80,7 @@ def hash_row(layout: HashLayout, layer: int, raw: Any, lookup: Any = None, *, pa
     def enter(token: int) -> int:
         inside = 0 <= token < (layout.id_limit if layout.id_limit is not None else 2**63)
         if not inside:
-            assert "enter" == (layout.negative_ids if token < 0 else layout.too_large_ids), token
+            assert (layout.negative_ids if token < 0 else layout.too_large_ids) == "enter", token
         return int(lookup[token]) if lookup is not None and inside else token
 
     def signed(value: int) -> int:

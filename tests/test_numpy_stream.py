@@ -1,13 +1,12 @@
-"""NumPy's generator, bit for bit, over random seeds and every kind of bound; SplitMix64 and primes against their definitions."""
+"""NumPy's generator bit for bit, for random seeds and all bounds; SplitMix64 and primes by their definitions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from engram_fast import _core
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from engram_fast import _core
 
 BOUNDS = [1, 2, 3, 7, 2**16, 2**31 - 1, 2**31, 2**31 + 1]
 BOUNDS_64 = [2**32 - 1, 2**32, 2**32 + 1, 2**32 + 2, 3 * 2**61, 2**62 - 1, 2**62, 2**63 - 1, 2**63]

@@ -3,8 +3,19 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
+__all__ = [
+    "Layout",
+    "is_prime",
+    "multipliers",
+    "numpy_integers",
+    "primes_above",
+    "splitmix_multipliers",
+    "unused_primes",
+]
+
+@disjoint_base
 class Layout:
     def __new__(cls, text: str) -> Self: ...
     @classmethod

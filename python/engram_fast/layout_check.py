@@ -71,7 +71,8 @@ def _check_model(found: Recognised, section: Mapping[str, Any], token_map: Any, 
     depth = section.get("num_hidden_layers")
     depth = None if depth is None else _checks.integer("num_hidden_layers", depth, 1)
     if found.preset == "deepseek-v4.1":
-        findings += _zero_based("engram_layer_ids", found.parameters["engram_layer_ids"], depth)
+        layer_ids = _checks.distinct_layers("engram_layer_ids", found.parameters["engram_layer_ids"])
+        findings += _zero_based("engram_layer_ids", layer_ids, depth)
         pad_name = "engram_pad_token_id" if "engram_pad_token_id" in parameters else "engram_pad_id"
         pad = _checks.integer(pad_name, parameters[pad_name], 0)
         if token_map is not None and pad >= len(token_map):
@@ -95,8 +96,9 @@ def _stated(layout: HashLayout, parameters: Mapping[str, Any]) -> list[str]:
     stated = parameters.get("engram_num_embeddings")
     if stated is not None:
         rows = list(layout.rows.values())
-        if list(stated) != rows:
-            findings.append(f"engram_num_embeddings is {list(stated)}, but the primes of each layer add up to {rows}.")
+        given = _checks.integers("engram_num_embeddings", stated, -(2**63))
+        if given != rows:
+            findings.append(f"engram_num_embeddings is {given}, but the primes of each layer add up to {rows}.")
     return findings
 
 

@@ -53,7 +53,7 @@ class HashLayout(_core.Layout):
     ) -> HashLayout:
         """The layout of a model by its configuration: a dict, a `config.json`, or the folder that holds one.
 
-        `engram_fast.hf_config.recognise` says which model it is taken for; so do the result's `.name` and `.parameters`.
+        `engram_fast.hf_config.recognise` says what it is taken for; so do the result's `.name` and `.parameters`.
         """
         found = recognise(path_or_dict)
         try:

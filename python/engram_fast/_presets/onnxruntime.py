@@ -46,7 +46,7 @@ def _onnxruntime(parameters: Parameters, token_map: TokenMapNumbers | None) -> d
         limit=None,
         negative="enter",
         too_large="enter",
-        boundary_ids=[eos] if resets else [],
+        boundary_ids=[eos] if resets and eos is not None else [],
         word_bits=32 if narrow else 64,
         adds_offsets=offsets is not None,
     )
