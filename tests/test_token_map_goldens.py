@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from engram_fast import TokenMap
 
 DATA = Path(__file__).parent / "data"

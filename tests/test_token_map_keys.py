@@ -1,12 +1,11 @@
 """Which tokens share a compressed id."""
 
 import pytest
+from engram_fast import TokenMap
+from engram_fast.token_map import normalize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from token_map_tools import backend, number_by_appearance, numbered
-
-from engram_fast import TokenMap
-from engram_fast.token_map import normalize
 
 tokenizers = pytest.importorskip("tokenizers", reason="needs the package tokenizers")
 decoders, normalizers, pre_tokenizers = tokenizers.decoders, tokenizers.normalizers, tokenizers.pre_tokenizers
@@ -91,9 +90,11 @@ def test_bytes_that_are_no_text_are_told_apart_by_their_piece():
 
 
 def test_a_decoder_that_strips_one_space_leaves_the_empty_key():
-    pieces = "<unk> \u2581 \u2581\u2581 \u2581the the The \u2581\u2581the \u2581in\u2581the <0x20> <0x0A> <0xE2>".split(" ")
+    blank = "\u2581"
+    pieces = ["<unk>", blank, blank * 2, f"{blank}the", "the", "The", f"{blank * 2}the", f"{blank}in{blank}the"]
+    pieces += ["<0x20>", "<0x0A>", "<0xE2>"]
     strip = decoders.Strip(content=" ", left=1, right=0)
-    decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), strip])
+    decoder = decoders.Sequence([decoders.Replace(blank, " "), decoders.ByteFallback(), decoders.Fuse(), strip])
     token_map = TokenMap.from_tokenizer(backend(numbered(pieces), decoder), vocab_size=12)
     lookup = token_map.lookup.tolist()
     assert lookup[1] == lookup[8] == lookup[11]  # "▁", a space byte and a hole

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from token_map_tools import backend, fast
-
 from engram_fast import TokenMap
+from token_map_tools import backend, fast
 
 
 def test_the_range_ends_at_the_largest_id_not_at_the_number_of_tokens():
@@ -84,7 +83,9 @@ def test_an_id_outside_is_named_with_its_place():
             token_map.compress(ids.astype(dtype))
 
 
-@pytest.mark.parametrize("token_id", [-1, -(2**63), 4, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**200, -(2**64)])
+@pytest.mark.parametrize(
+    "token_id", [-1, -(2**63), 4, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**200, -(2**64)]
+)
 def test_no_id_wraps_into_the_range(token_id):
     with pytest.raises(IndexError, match=f"token id {token_id} at position 1 is outside"):
         TokenMap.identity(4).compress([0, token_id])

@@ -5,9 +5,8 @@ import sys
 import unittest.mock as mock
 
 import pytest
-from token_map_tools import backend, fast, numbered
-
 from engram_fast import TokenMap
+from token_map_tools import backend, fast, numbered
 
 
 def test_equal_sizes_do_not_make_equal_maps(tmp_path):
@@ -165,7 +164,9 @@ def test_a_tokenizer_with_parts_written_in_python_is_decoded_by_itself():
             return [token.upper() + "!" for token in tokens]
 
     plain = backend({"a": 0, "A": 1, "\ufffd": 2, "z": 5}, special=["<s>"])
-    custom = backend({"a": 0, "A": 1, "\ufffd": 2, "z": 5}, tokenizers.decoders.Decoder.custom(Shout()), special=["<s>"])
+    custom = backend(
+        {"a": 0, "A": 1, "\ufffd": 2, "z": 5}, tokenizers.decoders.Decoder.custom(Shout()), special=["<s>"]
+    )
     with pytest.raises(Exception, match="serialized"):
         custom.to_str()
     assert TokenMap.from_tokenizer(custom) == TokenMap.from_tokenizer(plain)
@@ -202,7 +203,9 @@ def test_no_tokenizer_library_is_imported():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "null", '{"model": {"type": "BPE"}}', "\x00" * 100, "[" * 10**5])
+@pytest.mark.parametrize(
+    "content", ["", "{", "{}", "[]", "null", '{"model": {"type": "BPE"}}', "\x00" * 100, "[" * 10**5]
+)
 def test_what_is_no_tokenizer_is_a_value_error_that_names_the_file(tmp_path, content):
     file = tmp_path / "tokenizer.json"
     file.write_text(content)
