@@ -220,3 +220,11 @@ def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         TokenMap.from_file(tmp_path / "none.json")
     assert caught.value.filename == str(tmp_path / "none.json")
+
+
+def test_a_decoder_that_the_library_fails_in_is_a_value_error():
+    tokenizers = pytest.importorskip("tokenizers", reason="needs the package tokenizers")
+    # It strips more from the right than there is, and panics.
+    tokenizer = backend({"a": 0, " ": 1}, tokenizers.decoders.Strip(content=" ", left=0, right=5))
+    with pytest.raises(ValueError, match="failed while decoding"):
+        TokenMap.from_tokenizer(tokenizer)

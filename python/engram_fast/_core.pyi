@@ -2,25 +2,29 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
+
+__all__ = ["TokenMap", "__version__", "normalize", "write_atomically"]
 
 __version__: str
 
+@disjoint_base
 class TokenMap:
     def __new__(cls, source: TokenMap, /) -> TokenMap: ...
     @staticmethod
-    def from_file(path: str | os.PathLike[str], vocab_size: SupportsIndex | None = None) -> TokenMap: ...
+    def from_file(path: str | os.PathLike[str], vocab_size: int | None = None) -> TokenMap: ...
     @staticmethod
-    def from_json(json: bytes, vocab_size: SupportsIndex | None = None) -> TokenMap: ...
+    def from_json(json: bytes, vocab_size: int | None = None) -> TokenMap: ...
     @staticmethod
-    def from_pieces(texts: Sequence[str | None], pieces: Sequence[str | None], source: str = "pieces") -> TokenMap: ...
+    def build(texts: Sequence[str | None], pieces: Sequence[str | None], source: str = "pieces") -> TokenMap: ...
     @staticmethod
-    def identity(n: SupportsIndex) -> TokenMap: ...
+    def identity(n: int) -> TokenMap: ...
     @staticmethod
-    def from_lookup(
+    def from_numbers(
         lookup: Any, holes: Sequence[int] | None = None, rule: str = "none", source: str = "lookup"
     ) -> TokenMap: ...
     @staticmethod

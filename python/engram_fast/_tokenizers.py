@@ -70,7 +70,8 @@ def _from_slow(tokenizer: Any, vocab_size: Any) -> _core.TokenMap:
         return None if stands_in or not isinstance(found, str) else found
 
     def text(token_id: int) -> str:
-        return tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        decoded = tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return str(decoded)
 
     return _from_decoder(
         largest=max(ids, default=-1), vocab_size=vocab_size, text=text, piece=piece, source="transformers-slow"
@@ -113,7 +114,7 @@ def _from_decoder(
     if failure is not None and not any(text is not None for text in texts):
         # Every id at once: not holes but a tokenizer that does not work.
         raise ValueError(f"tokenizer: none of its ids can be decoded; the last one raised {failure!r}") from failure
-    return _core.TokenMap.from_pieces(texts, pieces, source)
+    return _core.TokenMap.build(texts, pieces, source)
 
 
 def _id_count(largest: int, vocab_size: Any) -> int:
