@@ -40,12 +40,15 @@ def _has(obj: Any, *methods: str) -> bool:
 
 
 def _from_backend(backend: Any, vocab_size: Any) -> _core.TokenMap:
+    largest = max(backend.get_vocab().values(), default=-1)
+    # Writing the JSON takes time in proportion to the largest id, minutes for an absurd one: so it is refused first.
+    _id_count(largest, vocab_size)
     try:
         json = backend.to_str()
     except Exception:
         # Parts written in Python have no JSON; the object itself still decodes.
         return _from_decoder(
-            largest=max(backend.get_vocab().values(), default=-1),
+            largest=largest,
             vocab_size=vocab_size,
             text=lambda token_id: backend.decode([token_id], skip_special_tokens=False),
             piece=backend.id_to_token,
@@ -67,7 +70,8 @@ def _from_slow(tokenizer: Any, vocab_size: Any) -> _core.TokenMap:
         return None if stands_in or not isinstance(found, str) else found
 
     def text(token_id: int) -> str:
-        return tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        decoded = tokenizer.decode([token_id], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return str(decoded)
 
     return _from_decoder(
         largest=max(ids, default=-1), vocab_size=vocab_size, text=text, piece=piece, source="transformers-slow"
@@ -110,7 +114,7 @@ def _from_decoder(
     if failure is not None and not any(text is not None for text in texts):
         # Every id at once: not holes but a tokenizer that does not work.
         raise ValueError(f"tokenizer: none of its ids can be decoded; the last one raised {failure!r}") from failure
-    return _core.TokenMap.from_pieces(texts, pieces, source)
+    return _core.TokenMap.build(texts, pieces, source)
 
 
 def _id_count(largest: int, vocab_size: Any) -> int:
@@ -121,6 +125,8 @@ def _id_count(largest: int, vocab_size: Any) -> int:
         if needed <= 0:
             raise ValueError("tokenizer: it has no tokens")
         return needed
+    if isinstance(vocab_size, bool):
+        raise TypeError("vocab_size: a bool is no count")
     count = operator.index(vocab_size)
     if count < needed:
         raise ValueError(

@@ -67,8 +67,12 @@ def write(
         ValueError: a value is wrong; the message begins with the field's name.
         OSError: the file cannot be written.
 
+    >>> import tempfile
+    >>> path = f"{tempfile.mkdtemp()}/map.json"
     >>> token_map = TokenMap.from_pieces(["A", "a"], ["A", "a"])
-    >>> write("map.json", token_map, pad_token_id=0, layer_multipliers={2: [3, 5, 7]})  # doctest: +SKIP
+    >>> write(path, token_map, pad_token_id=0, layer_multipliers={2: [3, 5, 7]}, padded_vocab_size=4)
+    >>> read(path).token_map.lookup
+    array([0, 0, 0, 0], dtype=int32)
     """
     remap = token_map.lookup.tolist()
     pad = operator.index(pad_token_id)
@@ -112,8 +116,12 @@ def read(path: str | os.PathLike[str]) -> MegatronMap:
         ValueError: not JSON, or a field is missing or wrong; the message names the file and the field.
         OSError: the file cannot be read.
 
-    >>> read("map.json").token_map.size  # doctest: +SKIP
-    99092
+    >>> import tempfile
+    >>> path = f"{tempfile.mkdtemp()}/map.json"
+    >>> write(path, TokenMap.identity(5), pad_token_id=3, layer_multipliers={2: [3, 5, 7]}, hash_seed=9)
+    >>> found = read(path)
+    >>> found.compressed_pad_token_id, found.hash_seed, found.layer_multipliers
+    (3, 9, {2: (3, 5, 7)})
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -143,14 +151,17 @@ def _check(artefact: Mapping[str, Any]) -> MegatronMap:
         return value
 
     def number(name: str, low: int, high: int) -> int:
-        return field(name, f"an integer in {low}..{high}", lambda value: _is_int(value) and low <= value <= high)
+        value = field(name, f"an integer in {low}..{high}", lambda value: _is_int(value) and low <= value <= high)
+        return int(value)
 
     field("format", repr(FORMAT), lambda value: value == FORMAT)
     field("version", str(VERSION), lambda value: _is_int(value) and value == VERSION)
     normalization = field(
         "normalization", f"one of {list(_RULES)}", lambda value: isinstance(value, str) and value in _RULES
     )
-    remap = field("remap", "a list of at least one compressed id", lambda value: isinstance(value, list) and value)
+    remap = field(
+        "remap", "a list of at least one compressed id", lambda value: isinstance(value, list) and value != []
+    )
     wrong = next((i for i, value in enumerate(remap) if not _is_int(value) or not 0 <= value < 2**31), None)
     if wrong is not None:
         raise ValueError(f"remap: entry {wrong} is {remap[wrong]!r}, not a compressed id in 0..{2**31 - 1}")
@@ -183,7 +194,7 @@ def _check(artefact: Mapping[str, Any]) -> MegatronMap:
                 f"layer_multipliers: layer {layer} needs {order} odd integers in 1..{largest}, got {row!r:.120}"
             )
     holes = list(range(tokens, source))
-    lookup = _core.TokenMap.from_lookup(remap, holes, _RULES[normalization], "megatron")
+    lookup = _core.TokenMap.from_numbers(remap, holes, _RULES[normalization], "megatron")
     return MegatronMap(
         token_map=TokenMap(lookup),
         tokenizer_vocab_size=tokens,

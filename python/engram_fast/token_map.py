@@ -87,8 +87,12 @@ class TokenMap(_core.TokenMap):
             OSError: the file cannot be read (FileNotFoundError where it is missing).
             ValueError: it is no tokenizer, or `vocab_size` would lose an id.
 
-        >>> TokenMap.from_file("tokenizer.json", vocab_size=129280)  # doctest: +SKIP
-        TokenMap(129280 ids -> 99092 compressed, 0 holes, digest ...)
+        >>> import tempfile
+        >>> from tokenizers import Tokenizer, models
+        >>> folder = tempfile.mkdtemp()
+        >>> Tokenizer(models.WordLevel({"The": 0, "the": 1}, unk_token="the")).save(f"{folder}/tokenizer.json")
+        >>> TokenMap.from_file(folder, vocab_size=4).lookup
+        array([0, 0, 1, 1], dtype=int32)
         """
         return cls(_core.TokenMap.from_file(path, vocab_size))
 
@@ -106,7 +110,7 @@ class TokenMap(_core.TokenMap):
         >>> TokenMap.from_pieces(["A", None, "a"], ["A", None, "a"]).holes
         [1]
         """
-        return cls(_core.TokenMap.from_pieces(texts, pieces))
+        return cls(_core.TokenMap.build(texts, pieces))
 
     @classmethod
     def identity(cls, n: int) -> TokenMap:
@@ -134,7 +138,7 @@ class TokenMap(_core.TokenMap):
         >>> TokenMap.from_lookup([0, 1, 0]).size
         2
         """
-        return cls(_core.TokenMap.from_lookup(lookup))
+        return cls(_core.TokenMap.from_numbers(lookup))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, tokenizer: Any = None) -> TokenMap:
@@ -149,8 +153,11 @@ class TokenMap(_core.TokenMap):
             OSError: the file cannot be read.
             ValueError: it is damaged, of another format, or not the map of `tokenizer`.
 
-        >>> TokenMap.load("token_map.safetensors")  # doctest: +SKIP
-        TokenMap(129280 ids -> 99092 compressed, 0 holes, digest ...)
+        >>> import tempfile
+        >>> path = f"{tempfile.mkdtemp()}/token_map.safetensors"
+        >>> TokenMap.from_lookup([0, 1, 0]).save(path)
+        >>> TokenMap.load(path).lookup
+        array([0, 1, 0], dtype=int32)
         """
         token_map = cls(_core.TokenMap.load(path))
         if tokenizer is not None:
@@ -171,7 +178,11 @@ class TokenMap(_core.TokenMap):
         Raises:
             OSError: the file cannot be written.
 
-        >>> TokenMap.identity(3).save("token_map.safetensors")  # doctest: +SKIP
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> TokenMap.identity(3).save(f"{folder}/token_map.safetensors")
+        >>> os.listdir(folder)
+        ['token_map.safetensors']
         """
         super().save(path)
 
@@ -199,7 +210,7 @@ class TokenMap(_core.TokenMap):
         hash_seed: int = 0,
         padded_vocab_size: int | None = None,
     ) -> None:
-        """Writes the JSON token map that Megatron reads; see :func:`engram_fast.megatron_map.write`."""
+        """Writes the JSON token map that Megatron reads: :func:`engram_fast.megatron_map.write` with this map."""
         from .megatron_map import write
 
         write(

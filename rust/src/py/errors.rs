@@ -17,7 +17,7 @@ impl From<Error> for PyErr {
                 Some(code) => {
                     let text = source.to_string();
                     let text = text.rsplit_once(" (os error").map_or(text.as_str(), |(text, _)| text).to_owned();
-                    PyOSError::new_err((code, text, path))
+                    PyOSError::new_err((code, text, path.into_os_string()))
                 }
                 None => PyOSError::new_err(message),
             },

@@ -1,7 +1,8 @@
 //! Integer arguments: arrays of token ids from anything that NumPy reads, and counts.
 
 use numpy::{
-    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+    PyArrayDescr, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -27,13 +28,14 @@ impl<'py> Ids<'py> {
         let array = array.cast_into::<PyUntypedArray>()?;
         let dtype = array.dtype();
         // `[]` has no dtype of its own; NumPy calls it float64.
-        let empty_list = array.len() == 0 && !ids.hasattr(intern!(py, "dtype"))?;
+        let is_list = !ids.hasattr(intern!(py, "dtype"))?;
         let wanted = match (dtype.kind(), dtype.itemsize()) {
             (b'i', 4) => "=i4",
             (b'u', 8) => "=u8",
             (b'i' | b'u', _) => "=i8",
-            _ if empty_list => "=i8",
-            (kind, _) => return Err(refuse(&array, kind, name)),
+            _ if is_list && array.len() == 0 => "=i8",
+            (b'O' | b'f', _) if is_list => return Err(too_large(ids)?.unwrap_or_else(|| no_integers(&dtype, name))),
+            _ => return Err(no_integers(&dtype, name)),
         };
         let requirements = (intern!(py, "C"), intern!(py, "A"));
         let array = np.call_method1(intern!(py, "require"), (array, wanted, requirements))?;
@@ -53,28 +55,27 @@ impl<'py> Ids<'py> {
     }
 }
 
-/// Why an array of another dtype is refused: Python ints past 64 bits are ids outside every map, all else is no id.
-fn refuse(array: &Bound<'_, PyUntypedArray>, kind: u8, name: &str) -> PyErr {
-    let too_large = || -> PyResult<Option<PyErr>> {
-        for (position, item) in array.getattr("flat")?.try_iter()?.enumerate() {
-            let item = item?;
-            if !item.is_instance_of::<PyInt>() || item.is_instance_of::<PyBool>() {
-                return Ok(None);
-            }
-            if item.extract::<i64>().is_err() {
-                let place = place(array.shape(), position);
-                return Ok(Some(PyIndexError::new_err(format!("token id {item} at {place} is outside 64 bits"))));
-            }
+fn no_integers(dtype: &Bound<'_, PyArrayDescr>, name: &str) -> PyErr {
+    PyTypeError::new_err(format!("{name}: dtype {dtype} is no integer dtype"))
+}
+
+/// The error for the first int of a nested list of ints that no 64 bits hold: NumPy makes floats or objects of such
+/// a list, yet it holds ids, one of which is outside every map. `None` where anything else is in it.
+fn too_large(ids: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
+    let np = ids.py().import(intern!(ids.py(), "numpy"))?;
+    let array = np.call_method1(intern!(ids.py(), "asarray"), (ids, "O"))?.cast_into::<PyUntypedArray>()?;
+    let mut first = None;
+    for (position, item) in array.getattr("flat")?.try_iter()?.enumerate() {
+        let item = item?;
+        if !item.is_instance_of::<PyInt>() || item.is_instance_of::<PyBool>() {
+            return Ok(None);
         }
-        Ok(None)
-    };
-    if kind == b'O' {
-        match too_large() {
-            Ok(Some(error)) | Err(error) => return error,
-            Ok(None) => {}
+        if first.is_none() && item.extract::<i64>().is_err() {
+            let place = place(array.shape(), position);
+            first = Some(PyIndexError::new_err(format!("token id {item} at {place} is outside 0..2^63")));
         }
     }
-    PyTypeError::new_err(format!("{name}: dtype {} is no integer dtype", array.dtype()))
+    Ok(first)
 }
 
 /// A count from a Python int; negative and absurd ones are errors that name it.

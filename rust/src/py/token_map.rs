@@ -51,12 +51,7 @@ impl PyTokenMap {
 
     #[staticmethod]
     #[pyo3(signature = (texts, pieces, source = "pieces"))]
-    fn from_pieces(
-        py: Python<'_>,
-        texts: Vec<Option<String>>,
-        pieces: Vec<Option<String>>,
-        source: &str,
-    ) -> PyResult<Self> {
+    fn build(py: Python<'_>, texts: Vec<Option<String>>, pieces: Vec<Option<String>>, source: &str) -> PyResult<Self> {
         released(py, || TokenMap::from_pieces(&texts, &pieces, source, default_threads())).map(Self::from)
     }
 
@@ -68,7 +63,7 @@ impl PyTokenMap {
 
     #[staticmethod]
     #[pyo3(signature = (lookup, holes = None, rule = "none", source = "lookup"))]
-    fn from_lookup(lookup: &Bound<'_, PyAny>, holes: Option<Vec<i32>>, rule: &str, source: &str) -> PyResult<Self> {
+    fn from_numbers(lookup: &Bound<'_, PyAny>, holes: Option<Vec<i32>>, rule: &str, source: &str) -> PyResult<Self> {
         let py = lookup.py();
         let ids = Ids::read(lookup, "lookup")?;
         if ids.shape().len() != 1 {
@@ -79,9 +74,9 @@ impl PyTokenMap {
         let metadata = Metadata::new(rule, source, None);
         let holes = holes.unwrap_or_default();
         match &ids {
-            Ids::I32(array) => from_numbers(py, array.as_slice()?, holes, metadata),
-            Ids::I64(array) => from_numbers(py, array.as_slice()?, holes, metadata),
-            Ids::U64(array) => from_numbers(py, array.as_slice()?, holes, metadata),
+            Ids::I32(array) => numbers(py, array.as_slice()?, holes, metadata),
+            Ids::I64(array) => numbers(py, array.as_slice()?, holes, metadata),
+            Ids::U64(array) => numbers(py, array.as_slice()?, holes, metadata),
         }
     }
 
@@ -182,7 +177,7 @@ impl PyTokenMap {
     }
 }
 
-fn from_numbers<I>(py: Python<'_>, lookup: &[I], holes: Vec<i32>, metadata: Metadata) -> PyResult<PyTokenMap>
+fn numbers<I>(py: Python<'_>, lookup: &[I], holes: Vec<i32>, metadata: Metadata) -> PyResult<PyTokenMap>
 where
     I: Copy + Sync + Into<i128>,
 {

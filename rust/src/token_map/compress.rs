@@ -9,8 +9,7 @@ impl TokenMap {
     where
         I: Copy + TryInto<usize> + Into<i128>,
     {
-        // An entry is never negative, so -1 can mark the ids outside: a loop that only looks up runs at 1 ns an id, one
-        // that may leave at every step at 3.
+        // An entry is never negative, so -1 can mark the ids outside and the loop need not leave at every step.
         let outside = -1;
         let find = |&id: &I| id.try_into().ok().and_then(|index| self.lookup.get(index)).copied().unwrap_or(outside);
         let compressed: Vec<i32> = ids.iter().map(find).collect();
