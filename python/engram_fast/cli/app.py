@@ -13,6 +13,7 @@ app = typer.Typer(
     name="engram-fast",
     cls=Group,
     add_completion=False,
+    pretty_exceptions_enable=False,
     help="Exact, fast hashed n-gram memory: from token ids to embedding table rows.",
     epilog=examples("engram-fast demo", "engram-fast hash --help"),
 )

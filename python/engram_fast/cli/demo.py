@@ -14,7 +14,8 @@ from .output import console, count, numbers, print_json, rate, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .demo_steps import Checked, Prepared, Sentence, Speed
+    from .demo_check import Checked
+    from .demo_steps import Prepared, Sentence, Speed
 
 EXAMPLES = examples(
     "engram-fast demo",
@@ -44,20 +45,24 @@ def demo(
     of Python's standard library. Needs neither torch nor a network.
     """
     from . import demo_steps as steps
+    from .demo_check import compare
+    from .demo_report import report
 
     printer = console(quiet=json)
+    chosen = steps.choose_text(text)
     prepared = steps.prepare(tokenizer, vocab_size, threads)
     _print_token_map(printer, prepared)
     steps.build_layouts(prepared, layout, parameters)
     _print_layouts(printer, prepared)
     sentence = steps.hash_sentence(prepared, SENTENCE)
     _print_sentence(printer, prepared, sentence)
-    speed = steps.hash_text(prepared, text, printer)
+    _heading(printer, 4, "Real text")
+    speed = steps.hash_text(prepared, chosen, printer)
     _print_speed(printer, speed)
-    checked = steps.compare(prepared, sentence, speed)
+    checked = compare(prepared, sentence, speed)
     _print_checked(printer, checked)
     if json:
-        print_json(steps.report(prepared, sentence, speed, checked))
+        print_json(report(prepared, sentence, speed, checked))
     if not checked.equal:
         typer.echo("engram-fast: the rows differ from engram_fast.reference; please report this", err=True)
         raise typer.Exit(1)

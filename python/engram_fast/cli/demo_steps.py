@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import NgramHasher, TokenMap, presets
+from engram_fast import NgramHasher, TokenMap
 
 from . import corpus, sources
 from .ngram_text import show_ngram
@@ -60,6 +60,15 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class RealText:
+    """Where a text comes from, and its pieces (called `unit`)."""
+
+    source: str
+    unit: str
+    pieces: list[str]
+
+
+@dataclass(frozen=True)
 class Speed:
     """A real text, how long it took, and pieces of it with the rows they got."""
 
@@ -72,16 +81,6 @@ class Speed:
     hashing: list[tuple[str, int, float]]
     samples: list[NDArray[np.int32]]
     sample_rows: list[list[NDArray[Any]]]
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What was compared with the reference."""
-
-    equal: bool
-    lines: list[str]
-    tokens: int
-    rows: int
 
 
 def prepare(tokenizer: Path | None, vocab_size: int | None, threads: int | None) -> Prepared:
@@ -120,14 +119,17 @@ def hash_sentence(prepared: Prepared, text: str) -> Sentence:
     return Sentence(text, ids, rows, [trace(hasher, ids) for hasher in prepared.hashers])
 
 
-def hash_text(prepared: Prepared, path: Path | None, printer: Console) -> Speed:
-    """Tokenises and hashes a real text, each piece as a document of its own, with a progress bar for each step."""
-    pieces = corpus.standard_library(_TEXT_BYTES) if path is None else corpus.read_pieces(path)
-    size = sum(len(piece.encode()) for piece in pieces)
-    from rich.text import Text
+def choose_text(path: Path | None) -> RealText:
+    """The user's text, or the sources of Python's standard library."""
+    if path is not None:
+        return RealText(str(path), "pieces", corpus.read_pieces(path))
+    return RealText("Python's standard library", "files", corpus.standard_library(_TEXT_BYTES))
 
-    printer.print()
-    printer.print(Text.assemble(("4 ", "bold cyan"), ("Real text", "bold")))
+
+def hash_text(prepared: Prepared, text: RealText, printer: Console) -> Speed:
+    """Tokenises and hashes the text, each piece as a document of its own, with a progress bar for each step."""
+    pieces = text.pieces
+    size = sum(len(piece.encode()) for piece in pieces)
     with _progress(printer) as progress:
         documents, tokenising = _tokenise(prepared, pieces, progress)
         tokens = sum(len(document) for document in documents)
@@ -139,9 +141,7 @@ def hash_text(prepared: Prepared, path: Path | None, printer: Console) -> Speed:
             hashing.append((hasher.layout.name, len(hasher.layout.layer_ids), seconds))
             sample_rows.append(kept)
     samples = [documents[index][:_SAMPLE_TOKENS] for index in chosen]
-    source = "Python's standard library" if path is None else str(path)
-    unit = "files" if path is None else "pieces"
-    return Speed(source, unit, size, len(pieces), tokens, tokenising, hashing, samples, sample_rows)
+    return Speed(text.source, text.unit, size, len(pieces), tokens, tokenising, hashing, samples, sample_rows)
 
 
 def _progress(printer: Console) -> Any:
@@ -210,103 +210,3 @@ def _groups(sizes: list[int], most: int) -> list[slice]:
             groups.append(slice(start, index + 1))
             start, total = index + 1, 0
     return groups
-
-
-def compare(prepared: Prepared, sentence: Sentence, speed: Speed) -> Checked:
-    """The token map, the sentence and a sample of the text against the reference, by its own numbers."""
-    from engram_fast import reference
-
-    equal, lines, rows = True, [], 0
-    if any(hasher.token_map is not None for hasher in prepared.hashers):
-        built = _reference_map(prepared)
-        equal = bool(np.array_equal(built, prepared.token_map.lookup))
-        lines.append(f"token map, all {len(built)} ids: {_verdict(equal)}")
-    lookup = np.asarray(prepared.token_map.lookup)
-    tokens = sum(len(ids) for ids in speed.samples) + len(sentence.ids)
-    for n, hasher in enumerate(prepared.hashers):
-        used = None if hasher.token_map is None else lookup
-        layout, same = _reference_layout(hasher, used), True
-        for ids, got in zip(speed.samples, speed.sample_rows[n], strict=True):
-            expected = reference.hash_rows(layout, ids, lookup=used)
-            same &= bool(np.array_equal(expected, got))
-            rows += got.size
-        expected = reference.hash_rows(layout, [sentence.ids], lookup=used)
-        got_sentence = np.stack(list(sentence.rows[n].values()))
-        same &= expected.dtype == got_sentence.dtype and bool(np.array_equal(expected, got_sentence))
-        equal &= same
-        rows += got_sentence.size
-        lines.append(f"{hasher.layout.name}, {tokens} tokens, every layer and head: {_verdict(same)}")
-    return Checked(equal, lines, tokens, rows)
-
-
-def _verdict(same: bool) -> str:
-    return "equal" if same else "different"
-
-
-def _reference_map(prepared: Prepared) -> NDArray[np.int32]:
-    from engram_fast import reference
-
-    tokenizer = prepared.tokenizer
-    pieces = [tokenizer.id_to_token(token) for token in range(len(prepared.token_map))]
-    texts = [
-        None if piece is None else tokenizer.decode([token], skip_special_tokens=False)
-        for token, piece in enumerate(pieces)
-    ]
-    return reference.token_map(texts, pieces, reference.normalizer())
-
-
-def _reference_layout(hasher: NgramHasher, lookup: NDArray[np.int32] | None) -> dict[str, Any]:
-    """The layout by the reference's own generators; for a layout from a file, its numbers."""
-    import json
-
-    from engram_fast import reference
-
-    layout = hasher.layout
-    if layout.name in presets() and layout.parameters:
-        return reference.preset(layout.name, lookup=lookup, **layout.parameters)
-    found: dict[str, Any] = json.loads(layout.to_json())
-    return found
-
-
-def report(prepared: Prepared, sentence: Sentence, speed: Speed, checked: Checked) -> dict[str, Any]:
-    """All of it for machines."""
-    layouts = []
-    for n, hasher in enumerate(prepared.hashers):
-        layout, (_, _, seconds) = hasher.layout, speed.hashing[n]
-        layers = {
-            str(layer): {"shape": list(rows.shape), "dtype": str(rows.dtype), "rows": rows.tolist()}
-            for layer, rows in sentence.rows[n].items()
-        }
-        ngrams = [
-            {"position": read.position, "order": read.order, "text": prepared.show(read.ids), "ids": read.ids}
-            for read in sentence.reads[n]
-            if read.layer == layout.layer_ids[0]
-        ]
-        layouts.append(
-            {
-                "name": layout.name,
-                "digest": layout.digest,
-                "table_rows": list(layout.rows.values()),
-                "sentence": {"layers": layers, "ngrams": ngrams},
-                "hash_seconds": seconds,
-                "hash_tokens_per_second": speed.tokens / max(seconds, 1e-9),
-            }
-        )
-    token_map = prepared.token_map
-    return {
-        "tokenizer": str(prepared.path),
-        "token_map": {"length": len(token_map), "size": token_map.size, "digest": token_map.digest},
-        "token_map_seconds": prepared.seconds,
-        "sentence": {"text": sentence.text, "ids": sentence.ids},
-        "text": {
-            "source": speed.source,
-            "bytes": speed.bytes,
-            "pieces": speed.pieces,
-            "tokens": speed.tokens,
-            "tokenise_seconds": speed.tokenising,
-            "tokenise_tokens_per_second": speed.tokens / max(speed.tokenising, 1e-9),
-        },
-        "layouts": layouts,
-        "left_out": prepared.left_out,
-        "compared": {"equal": checked.equal, "tokens": checked.tokens, "rows": checked.rows},
-    }

@@ -28,17 +28,19 @@ class Group(TyperGroup):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,
+        windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
         if not standalone_mode:
-            return super().main(args, prog_name, complete_var, False, **extra)
+            return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         for stream in (sys.stdout, sys.stderr):
             # A token's text may hold what the terminal's encoding lacks; that must not end the command.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         try:
-            code = super().main(args, prog_name, complete_var, False, **extra)
-            sys.stdout.flush()
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except typer.Abort:
             code = 130
         except Exception as error:

@@ -71,7 +71,9 @@ def hash(
         vocab_size=vocab_size,
     )
     # Hashing no rows at all checks every option, and says which dtype and which axes come out.
-    form = made.hash_batch(ids[:0], dtype=dtype, layer_axis=layer_axis, add_offsets=offsets, num_threads=threads)
+    form = made.hash_batch(
+        ids[:0] if ids.ndim else ids, dtype=dtype, layer_axis=layer_axis, add_offsets=offsets, num_threads=threads
+    )
     shape = tuple(len(ids) if axis == form.shape.index(0) else n for axis, n in enumerate(form.shape))
     with writing_npy(output, shape, form.dtype) as rows:
         start = perf_counter()
