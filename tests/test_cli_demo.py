@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 import sysconfig
+import types
 
 import numpy as np
 import pytest
@@ -61,6 +63,7 @@ def test_the_demo_as_a_new_user_runs_it():
         "engram_fast.reference",
         "all 129280 ids: equal",
         "Equal bit for bit",
+        "engram-fast demo --model",
     ]
     at = 0
     for part in expected:
@@ -222,6 +225,44 @@ def test_wrong_input_is_refused(tokenizer, text, tmp_path):
     for name, says in [("missing.txt", "no such file"), ("bytes.txt", "not UTF-8"), ("empty.txt", "empty")]:
         assert says in refuse("demo", "--tokenizer", tokenizer, "--text", tmp_path / name)
     assert listing(tmp_path) == before
+
+
+@pytest.fixture
+def model(monkeypatch):
+    """Stands in for the torch side; the arguments of each call."""
+    calls = []
+    monkeypatch.setitem(sys.modules, "engram_fast.nn", types.ModuleType("engram_fast.nn"))
+    module = types.ModuleType("engram_fast.nn.demo")
+    module.run_demo = lambda **options: calls.append(options)
+    monkeypatch.setitem(sys.modules, "engram_fast.nn.demo", module)
+    return calls
+
+
+def test_model_hands_over_to_the_torch_side(tokenizer, model, tmp_path):
+    run("demo", "--model", "--tokenizer", tokenizer.parent)
+    run("demo", "--model", "--tokenizer", tokenizer, "--png", tmp_path / "gates.png")
+    assert model == [{"tokenizer_file": tokenizer}, {"tokenizer_file": tokenizer, "png": tmp_path / "gates.png"}]
+
+
+def test_model_takes_none_of_the_other_options(tokenizer, text, model):
+    for option in (["--json"], ["--text", text], ["--layout", "blt"], ["--vocab-size", 20], ["--set", "seed=1"]):
+        assert "none of the other options" in refuse("demo", "--model", "--tokenizer", tokenizer, *option)
+    assert "needs --model" in refuse("demo", "--tokenizer", tokenizer, "--png", "gates.png")
+    assert model == []
+
+
+def test_model_without_torch_names_the_extra(tokenizer, monkeypatch):
+    class NoTorch:
+        def find_spec(self, name, path=None, target=None):
+            if name == "engram_fast.nn.demo":
+                raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    package = types.ModuleType("engram_fast.nn")
+    package.__path__ = []
+    monkeypatch.setitem(sys.modules, "engram_fast.nn", package)
+    monkeypatch.delitem(sys.modules, "engram_fast.nn.demo", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [NoTorch(), *sys.meta_path])
+    assert "engram-fast[torch]" in refuse("demo", "--model", "--tokenizer", tokenizer)
 
 
 def test_pieces_are_the_text(tmp_path):

@@ -21,6 +21,7 @@ EXAMPLES = examples(
     "engram-fast demo",
     "engram-fast demo --tokenizer tokenizer.json --layout engram-demo-v1 --text book.txt",
     "engram-fast demo --layout qwen-ple --json",
+    "engram-fast demo --model --png gates.png",
 )
 
 SENTENCE = "Only Alexander the Great could tame the horse Bucephalus."
@@ -37,6 +38,12 @@ def demo(
     vocab_size: VocabSize = None,
     parameters: Parameters = None,
     threads: Threads = None,
+    model: Annotated[
+        bool, typer.Option("--model", help="Run the paper's model once instead (torch; its tables take 5.3 GB).")
+    ] = False,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="With --model: where the heat map of the gates goes.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Go from a real tokenizer to table rows, measure, and compare with the reference bit for bit.
@@ -48,6 +55,15 @@ def demo(
     from .demo_check import compare
     from .demo_report import report
 
+    if model:
+        if json or any(option is not None for option in (layout, text, vocab_size, threads, parameters or None)):
+            raise ValueError("--model: takes --tokenizer and --png, none of the other options")
+        from .demo_model import run_model
+
+        run_model(tokenizer, png)
+        return
+    if png is not None:
+        raise ValueError("--png: needs --model")
     printer = console(quiet=json)
     chosen = steps.choose_text(text)
     prepared = steps.prepare(tokenizer, vocab_size, threads)
@@ -144,5 +160,6 @@ def _print_checked(printer: Console, checked: Checked) -> None:
         printer.print(line, markup=False)
     if checked.equal:
         printer.print(f"[bold green]Equal bit for bit[/], {count(checked.rows)} rows.")
+        printer.print("\nNext, with torch: engram-fast demo --model", style="dim")
     else:
         printer.print("[bold red]Different.[/]")

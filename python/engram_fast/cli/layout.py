@@ -106,12 +106,13 @@ def _print(layout: HashLayout) -> None:
         "heads": layout.heads,
         "columns": f"{layout.columns} ({layout.column_numbering})",
         "mix": f"{layout.mix}, wrapping at {layout.word_bits} bits",
-        "missing look-back": f"reads {layout.fill}",
+        "fill": f"{layout.fill} where a look-back is missing",
         "boundary ids": numbers(layout.boundary_ids) or "none",
         "offsets": "added" if layout.adds_offsets else "not added",
     }
     if layout.token_map_digest is not None:
-        summary["token map"] = f"{layout.token_map_length} ids → {layout.token_map_size}, {layout.token_map_digest}"
+        summary["token map"] = f"{layout.token_map_length} ids → {layout.token_map_size}"
+        summary["map digest"] = layout.token_map_digest
     printer.print(fields(summary))
     for layer in layout.layer_ids:
         printer.print(f"\n[bold]layer {layer}[/]: {count(layout.rows[layer])} rows")
