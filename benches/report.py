@@ -21,9 +21,13 @@ FORMAT, VERSION = "engram-fast-benchmark", 1
 def arguments(description: str) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, few rounds: verify every answer, promise no number")
+    parser.add_argument(
+        "--smoke", action="store_true", help="tiny sizes, few rounds: verify every answer, promise no number"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result to FILE")
-    parser.add_argument("--budget", type=float, default=10.0, metavar="S", help="seconds per group of sides (default 10)")
+    parser.add_argument(
+        "--budget", type=float, default=10.0, metavar="S", help="seconds per group of sides (default 10)"
+    )
     parser.add_argument("--strict", action="store_true", help="exit 1 where a target is missed")
     return parser
 

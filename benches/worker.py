@@ -1,4 +1,4 @@
-"""A process of its own that times one call when told to, for sides that cannot share one: another kernel, another version.
+"""A process of its own that times a call when told to, for sides that cannot share one: other kernels, other versions.
 
 Runs as a script with nothing but NumPy and some engram_fast installed, so that an older wheel can be timed as well. One
 JSON object per line comes in, one goes out.

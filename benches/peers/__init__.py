@@ -14,6 +14,7 @@ def load() -> tuple[list[ModuleType], dict[str, str]]:
     for name in MODULES:
         module = importlib.import_module(f"{__name__}.{name}")
         try:
+            getattr(module, "before_import", lambda: None)()
             for package in module.NEEDS:
                 importlib.import_module(package)
         except ImportError as error:

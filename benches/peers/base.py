@@ -21,6 +21,7 @@ class Peer(ABC):
         self.case, self.ids, self.threads = case, ids, threads
         self.prepare()
 
+    @abstractmethod
     def prepare(self) -> None:
         """Build what a user would build once."""
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 import tempfile
+import typing
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,22 @@ from benches import cases
 from benches.peers.base import Peer
 
 NAME, NEEDS, THREADS = "engram-peft", ("engram_peft.hashing", "engram_peft.compression"), (1,)
+
+
+def before_import() -> None:
+    """Let its modules be imported without its `__init__`, which loads half of the Hugging Face stack, and on Python 3.10
+    and 3.11, which the package admits although it takes `override` from `typing`."""
+    spec = importlib.util.find_spec("engram_peft")
+    if spec is None:
+        raise ModuleNotFoundError("No module named 'engram_peft'")
+    if "engram_peft" not in sys.modules:
+        bare = ModuleType("engram_peft")
+        bare.__path__ = list(spec.submodule_search_locations)
+        sys.modules["engram_peft"] = bare
+    if not hasattr(typing, "override"):
+        import typing_extensions
+
+        typing.override = typing_extensions.override
 
 
 def case(base: cases.Case) -> cases.Case | None:

@@ -1,4 +1,4 @@
-"""engramdb-python's compiled `rowids_for_seq` for the layout of Qwen's per-layer embedding: one sequence a call, lists out."""
+"""engramdb-python's compiled `rowids_for_seq`, Qwen's per-layer embedding: one sequence a call, lists out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy as well as one can without leaving it: one look-up, products grown order by order, all heads in one remainder."""
+"""NumPy as good as it gets: one look-up, the mix grown order by order, all heads of an order in one remainder."""
 
 from __future__ import annotations
 

@@ -19,9 +19,7 @@ class Demo(Peer):
         numbers = self.case.numbers
         self.lookup = lookup().astype(np.int64)
         self.fill, self.order, self.heads = numbers["fill"], numbers["max_order"], numbers["heads"]
-        self.layers = [
-            (np.array(layer["multipliers"], dtype=np.int64), layer["moduli"]) for layer in numbers["layers"]
-        ]
+        self.layers = [(np.array(layer["multipliers"], dtype=np.int64), layer["moduli"]) for layer in numbers["layers"]]
 
     def compress(self, ids: np.ndarray) -> np.ndarray:
         """Negative ids stay as they are."""

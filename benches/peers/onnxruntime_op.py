@@ -1,4 +1,4 @@
-"""ONNX Runtime's `NGramHashMapping` on the CPU: one node per layer, int64, ids compressed beforehand, outputs bound once."""
+"""ONNX Runtime's `NGramHashMapping` on the CPU: a node per layer, int64, ids compressed before, outputs bound once."""
 
 from __future__ import annotations
 

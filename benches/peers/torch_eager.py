@@ -1,4 +1,4 @@
-"""The formula of DeepSeek-V4.1 in eager PyTorch on the CPU: blocked look-backs, one XOR per order, one remainder, offsets."""
+"""The formula of DeepSeek-V4.1 in eager PyTorch on the CPU: blocked look-backs, XOR by order, one remainder."""
 
 from __future__ import annotations
 

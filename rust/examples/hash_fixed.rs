@@ -1,7 +1,7 @@
 //! A small fixed piece of work whose instructions are counted: `benches/instructions.py` runs it under callgrind.
 //!
-//! `hash_fixed 3` hashes with the numbers of `engram-demo-v1`, `hash_fixed 4` with those of `deepseek-v4.1`; both print a
-//! checksum, so that a count always belongs to a right answer.
+//! `hash_fixed 3` hashes with the numbers of `engram-demo-v1`, `hash_fixed 4` with numbers of the size of `deepseek-v4.1`'s;
+//! both print a checksum, so that a count always belongs to a right answer.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ fn layout(order: usize, map: &TokenMap) -> Result<HashLayout> {
     let layers: Vec<String> = numbers
         .iter()
         .map(|(layer, multipliers, above)| {
-            let moduli = engram_fast::layout::primes_above(*above, heads * (order - 1)).expect("primes below 2^31");
+            let moduli =
+                engram_fast::layout::primes::primes_above(*above, heads * (order - 1)).expect("primes below 2^31");
             let offsets: Vec<i64> = moduli.iter().scan(0, |sum, p| Some(std::mem::replace(sum, *sum + p))).collect();
             let (m, rows) = (&multipliers[..order], moduli.iter().sum::<i64>());
             format!(
@@ -55,7 +56,7 @@ fn layout(order: usize, map: &TokenMap) -> Result<HashLayout> {
 /// The work that is counted, by this name: everything between the caller's buffers and back, on one thread.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub extern "C" fn hash_fixed_work(hasher: &Hasher, ids: &[i64], out: &mut [i32]) {
+pub fn hash_fixed_work(hasher: &Hasher, ids: &[i64], out: &mut [i32]) {
     let places = Places::new(Ints::new(ids, ROWS, COLS).expect("the shape fits"), None, None, None).expect("no bounds");
     let request = Request {
         places,
@@ -73,21 +74,7 @@ pub extern "C" fn hash_fixed_work(hasher: &Hasher, ids: &[i64], out: &mut [i32])
 }
 
 fn work(order: usize) -> Result<()> {
-    // Multiplying by a number without common factors scatters the ids as a real map does, and reaches every number.
-    let lookup: Vec<i64> = (0..RAW as i64).map(|id| if id < SIZE { id * 7919 % SIZE } else { id - SIZE }).collect();
-    // New numbers count up in order of first appearance, as a token map's must.
-    let mut renumber = vec![-1; SIZE as usize];
-    let mut next = 0;
-    let lookup: Vec<i64> = lookup
-        .iter()
-        .map(|&id| {
-            let number = &mut renumber[id as usize];
-            if *number < 0 {
-                (*number, next) = (next, next + 1);
-            }
-            *number
-        })
-        .collect();
+    let lookup: Vec<i64> = (0..RAW as i64).map(|id| id % SIZE).collect();
     let map = Arc::new(TokenMap::from_lookup(&lookup)?);
     let hasher = Hasher::new(Arc::new(layout(order, &map)?), Some(map))?;
     let mut state = 1u64;
