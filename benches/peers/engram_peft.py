@@ -20,8 +20,8 @@ NAME, NEEDS, THREADS = "engram-peft", ("engram_peft.hashing", "engram_peft.compr
 
 
 def before_import() -> None:
-    """Let its modules be imported without its `__init__`, which loads half of the Hugging Face stack, and on Python 3.10
-    and 3.11, which the package admits although it takes `override` from `typing`."""
+    """Let its modules be imported without its `__init__`, which loads half of the Hugging Face stack, and before Python
+    3.12, which the package allows although it takes `override` from `typing`."""
     spec = importlib.util.find_spec("engram_peft")
     if spec is None:
         raise ModuleNotFoundError("No module named 'engram_peft'")
