@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import random
+import statistics
 import time
 import timeit
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ MIN_BURST_S = 0.003
 """Calls shorter than this are timed several at a time."""
 WARM_BELOW_S = 0.05
 """Shorter calls are made once untimed before each burst: what ran before has emptied the caches."""
+VISITS, MANY_TIMES = 5, 20
+"""A side whose burst is 20 times shorter than the longest one is visited 5 times a round, and the median counts."""
 
 
 @dataclass
@@ -72,25 +75,32 @@ def interleave(
 ) -> dict[str, Timing]:
     """Time every side once per round: `rounds` times, or as often as `budget_s` allows, but at least `least` times."""
     sides = list(sides)
-    calls, expected = {}, 0.0
+    calls: dict[str, int] = {}
+    seconds: dict[str, float] = {}
     for side in sides:
         side.burst(1)
-        seconds = side.burst(1) / 1e9
-        calls[side.name] = max(1, min(1_000_000, round(MIN_BURST_S / max(seconds, 1e-9))))
-        expected += calls[side.name] * seconds + (seconds if seconds < WARM_BELOW_S else 0) + side.settle_s
+        once = side.burst(1) / 1e9
+        calls[side.name] = max(1, min(1_000_000, round(MIN_BURST_S / max(once, 1e-9))))
+        seconds[side.name] = calls[side.name] * once + (once if once < WARM_BELOW_S else 0) + side.settle_s
         time.sleep(side.settle_s)
-    warm = {side.name for side in sides if side.burst(1) / 1e9 < WARM_BELOW_S}
-    rounds = max(least, min(rounds, round(budget_s / expected)))
+    warm = {side.name for side in sides if seconds[side.name] / calls[side.name] < 2 * WARM_BELOW_S}
+    longest = max(seconds.values())
+    visits = {name: VISITS if each * MANY_TIMES < longest else 1 for name, each in seconds.items()}
+    rounds = max(least, min(rounds, round(budget_s / sum(each * visits[name] for name, each in seconds.items()))))
     samples: dict[str, list[float]] = {side.name: [] for side in sides}
     order = random.Random(seed)
+    schedule = [side for side in sides for _ in range(visits[side.name])]
     for _ in range(rounds):
-        order.shuffle(sides)
+        order.shuffle(schedule)
         gc.collect()
-        for side in sides:
+        taken: dict[str, list[float]] = {side.name: [] for side in sides}
+        for side in schedule:
             if side.name in warm:
                 side.burst(1)
-            samples[side.name].append(side.burst(calls[side.name]) / calls[side.name])
+            taken[side.name].append(side.burst(calls[side.name]) / calls[side.name])
             time.sleep(side.settle_s)
+        for name, numbers in taken.items():
+            samples[name].append(statistics.median(numbers))
     return {name: Timing(name, calls[name], numbers) for name, numbers in samples.items()}
 
 

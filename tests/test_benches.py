@@ -78,7 +78,7 @@ def test_token_map(tmp_path: Path) -> None:
 
 
 def test_boundaries_and_a_baseline_in_another_environment(tmp_path: Path) -> None:
-    """The other environment gets this very package, by way of a .pth file: what is tested is that two can be fed in turn."""
+    """The other environment gets this very package by way of a .pth file: what is tested is feeding two in turn."""
     import engram_fast
     import numpy as np
 
@@ -135,7 +135,9 @@ def test_instruction_counts_are_recorded_for_what_the_guard_counts() -> None:
     assert set(record["counts"]) == {"N=3, scalar", "N=3, avx2", "N=4, scalar", "N=4, avx2"}
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is not None, reason="valgrind is installed: make bench-instructions runs it")
+@pytest.mark.skipif(
+    shutil.which("valgrind") is not None, reason="valgrind is installed: make bench-instructions runs it"
+)
 def test_a_missing_valgrind_is_one_sentence() -> None:
     done = subprocess.run([sys.executable, "-m", "benches.instructions"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
