@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -58,6 +59,16 @@ def _memory_gib() -> float | None:
         return None
 
 
+def _caches() -> dict[str, str]:
+    """Sizes of the first processor's data caches, as Linux tells them; virtual machines hide them from cpuid."""
+    sizes = {}
+    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        with contextlib.suppress(OSError):
+            if (cache / "type").read_text().strip() != "Instruction":
+                sizes[f"L{(cache / 'level').read_text().strip()}"] = (cache / "size").read_text().strip()
+    return sizes
+
+
 def load_average() -> list[float] | None:
     try:
         return [round(x, 2) for x in os.getloadavg()]
@@ -77,11 +88,11 @@ def environment(kernel: str | None = None) -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "cpu": cpu.get("brand_raw", platform.processor()),
         "family_model_stepping": [cpu.get(key) for key in ("family", "model", "stepping")],
-        "caches": {key: cpu[key] for key in ("l1_data_cache_size", "l2_cache_size", "l3_cache_size") if key in cpu},
+        "caches": _caches(),
         "features": [name for name in _FEATURES if name in flags],
         "processors_usable": usable,
         "memory_gib": _memory_gib(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "system": f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}",
         "python": platform.python_version(),
         "engram_fast": engram_fast.__version__,
         "commit": _git("rev-parse", "--short=12", "HEAD"),
