@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,8 +13,11 @@ class StandInHasher:
 
     vocab = 1000
     layout = SimpleNamespace(layer_ids=(1, 15), digest="stand-in")
-    multipliers = {1: (7593627661414631, 479593001838623, 3563315849468963), 15: (2865651367968763, 5551170510236881, 17)}
-    moduli = {1: (97, 101, 103, 107), 15: (109, 113, 127, 131)}
+    multipliers: ClassVar = {
+        1: (7593627661414631, 479593001838623, 35633),
+        15: (2865651367968763, 5551170510236881, 17),
+    }
+    moduli: ClassVar = {1: (97, 101, 103, 107), 15: (109, 113, 127, 131)}
 
     def hash_batch(
         self,
@@ -38,7 +42,7 @@ class StandInHasher:
         bad = alive & ((ids < 0) | (ids >= self.vocab))
         if bad.any():
             row, column = np.argwhere(bad)[0]
-            raise IndexError(f"token id {ids[row, column]} at row {row}, column {column} is outside the {self.vocab} ids")
+            raise IndexError(f"token id {ids[row, column]} at row {row}, column {column} is outside {self.vocab}")
         fresh = np.zeros(ids.shape, bool)
         fresh[:, :1] = True
         if segment_ids is not None:

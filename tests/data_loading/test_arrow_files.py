@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-
 from engram_fast.data import TokenDataset
 from engram_fast.data.files.arrow import flatten
 

@@ -2,13 +2,13 @@
 
 import pickle
 import struct
+from itertools import chain
 
 import numpy as np
 import pytest
+from engram_fast.data import TokenDataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from engram_fast.data import TokenDataset
 
 pytest.importorskip("torch", reason="torch is missing")
 
@@ -117,4 +117,4 @@ def test_round_trip(tmp_path_factory, documents, dtype):
     index = np.concatenate([[0], np.cumsum([len(document) for document in documents])])
     write_pair(prefix, sequences, index, dtype)
     got = [item["input_ids"].tolist() for item in TokenDataset(prefix, seq_len=None)]
-    assert got == [sum(document, []) for document in documents]
+    assert got == [list(chain(*document)) for document in documents]

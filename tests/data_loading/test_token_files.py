@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-
 from engram_fast.data import TokenDataset
 
 torch = pytest.importorskip("torch", reason="torch is missing")
@@ -94,7 +93,9 @@ def test_missing_file_and_unknown_format(tmp_path):
         TokenDataset(tmp_path / "t.bin", dtype="uint16", seq_len=2, format="csv")
 
 
-@pytest.mark.parametrize(("dtype", "vocab"), [("uint16", 65537), ("int16", 32769), ("uint8", 257), ("int32", 2**31 + 1)])
+@pytest.mark.parametrize(
+    ("dtype", "vocab"), [("uint16", 65537), ("int16", 32769), ("uint8", 257), ("int32", 2**31 + 1)]
+)
 def test_refuses_a_dtype_that_cannot_hold_the_vocabulary(tmp_path, dtype, vocab):
     (tmp_path / "t.bin").write_bytes(b"\0" * 16)
     TokenDataset(tmp_path / "t.bin", dtype=dtype, seq_len=2, vocab_size=vocab - 1)
@@ -194,7 +195,7 @@ def test_npy_refuses_floats_and_objects(tmp_path):
     with pytest.raises(TypeError, match="no integer dtype"):
         TokenDataset(tmp_path / "float.npy", seq_len=2)
     np.save(tmp_path / "object.npy", np.array([[1], None], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match="(?i)pickle|object"):
+    with pytest.raises(ValueError, match=r"(?i)pickle|object"):
         TokenDataset(tmp_path / "object.npy", seq_len=2)
 
 
