@@ -37,7 +37,7 @@ class StandInHasher:
         if ids.dtype.kind not in "iu":
             raise TypeError(f"ids are {ids.dtype}")
         shape = ids.shape
-        ids = ids.astype(np.int64).reshape(-1, shape[-1])
+        ids = ids.astype(np.int64).reshape(1 if len(shape) == 1 else shape[0], shape[-1])
         alive = np.ones(ids.shape, bool) if mask is None else np.asarray(mask, bool).reshape(ids.shape)
         bad = alive & ((ids < 0) | (ids >= self.vocab))
         if bad.any():

@@ -224,7 +224,7 @@ def test_an_id_outside_is_an_index_error(hasher, bad):
         EngramCollator(hasher)([{"input_ids": [1, 2, bad]}])
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, np.int16, np.int32, np.uint32, np.uint64])
+@pytest.mark.parametrize("dtype", [np.uint16, np.int16, np.int32, np.uint32, np.uint64, np.int64])
 def test_small_dtypes(hasher, dtype):
     batch = EngramCollator(hasher)([{"input_ids": np.array([5, 999, 7], dtype)}])
     assert same(batch["engram_rows"][0], alone(hasher, [5, 999, 7]))

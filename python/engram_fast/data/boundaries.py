@@ -71,13 +71,13 @@ def segments_of_lengths(cumulative: np.ndarray, shape: tuple[int, ...], key: str
 
 
 def segments_of_positions(positions: np.ndarray) -> np.ndarray:
-    """Segment numbers from position ids: text goes on where a position is the one before it plus 1.
+    """Segment numbers from position ids: one begins where the position is 0, or is not the one before it plus 1.
 
-    Not "begins where the position is 0": RoBERTa-like models start at 2, and a packed piece may begin inside a
-    document.
+    Not only "where it is 0": RoBERTa-like models count from 2, and a packed piece may begin inside a document.
     """
     segments = np.zeros(positions.shape, np.int32)
-    np.cumsum(positions[..., 1:] != positions[..., :-1] + 1, axis=-1, out=segments[..., 1:])
+    here = positions[..., 1:]
+    np.cumsum((here == 0) | (here != positions[..., :-1] + 1), axis=-1, out=segments[..., 1:])
     return segments
 
 

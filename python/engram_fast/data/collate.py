@@ -52,7 +52,7 @@ class PadCollate:
         import torch
         from torch.utils.data import default_collate
 
-        tensors = [_tensor(value) for value in values]
+        tensors = [_tensor(value, key == self.ids_key) for value in values]
         longest = max(lengths)
         if min(lengths) == longest:
             return default_collate(tensors)
@@ -70,13 +70,14 @@ def _per_token(value: Any, length: int) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == length and not (value and isinstance(value[0], str))
 
 
-def _tensor(value: Any) -> Any:
-    """A tensor of its own memory that embeddings accept: unsigned ids become int64."""
+def _tensor(value: Any, is_ids: bool) -> Any:
+    """A tensor of its own memory; ids in a dtype that embeddings refuse, and unsigned integers, become int64."""
     import torch
 
     if isinstance(value, torch.Tensor):
         return value
     array = np.array(value)
-    if array.size == 0 or (array.dtype.kind == "u" and array.dtype.itemsize > 1):
+    narrow = is_ids and array.dtype.kind in "iu" and array.dtype.itemsize < 4
+    if array.size == 0 or narrow or (array.dtype.kind == "u" and array.dtype.itemsize > 1):
         array = array.astype(np.int64)
     return torch.from_numpy(array)

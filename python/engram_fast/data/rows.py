@@ -50,7 +50,7 @@ class RowWriter:
     def shape(self, ids_shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the rows for ids [B, T], or for flat ids [N]."""
         shape = list(ids_shape)
-        shape.insert(min(self.layer_axis % (len(shape) + 1), len(shape)), self.layer_count)
+        shape.insert(self.layer_axis if self.layer_axis >= 0 else len(shape), self.layer_count)
         return (*shape, self.columns)
 
     def add(self, batch: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 CHUNK = 256
+ROOM = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,9 @@ class _Growing:
     def __init__(self, hasher: Any, options: dict[str, Any]) -> None:
         self._hasher, self._options = hasher, options
         self._lengths: list[np.ndarray] = []
-        self._ids = np.empty(1 << 16, np.int64)
+        self._ids = np.empty(ROOM, np.int64)
         self._rows = hasher.hash_batch(np.empty(0, np.int64), layer_axis=-2, **options)
-        self._rows = np.empty((1 << 16, *self._rows.shape[1:]), self._rows.dtype)
+        self._rows = np.empty((ROOM, *self._rows.shape[1:]), self._rows.dtype)
         self._options = {name: value for name, value in options.items() if name != "dtype"}
         self._used = 0
 
