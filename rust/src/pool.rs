@@ -27,7 +27,8 @@ extern "C" fn forget_pools() {
     POOLS.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-fn pools() -> &'static Pools {
+/// Installs the handler; called before there can be a pool, and early enough that no other thread is halfway through.
+pub fn prepare_for_fork() {
     static HANDLER: OnceLock<()> = OnceLock::new();
     HANDLER.get_or_init(|| {
         #[cfg(unix)]
@@ -36,6 +37,10 @@ fn pools() -> &'static Pools {
             libc::pthread_atfork(None, None, Some(forget_pools));
         }
     });
+}
+
+fn pools() -> &'static Pools {
+    prepare_for_fork();
     let current = POOLS.load(Ordering::Acquire);
     // SAFETY: a non-null pointer came from Box::leak below and is never freed.
     if let Some(pools) = unsafe { current.as_ref() } {

@@ -58,11 +58,6 @@ impl<'py> IntArray<'py> {
         }
         values
     }
-
-    /// The array.
-    pub fn array(&self) -> &Bound<'py, PyUntypedArray> {
-        &self.array
-    }
 }
 
 fn data(array: &Bound<PyUntypedArray>) -> *mut u8 {

@@ -10,7 +10,7 @@ impl From<Error> for PyErr {
         let text = error.to_string();
         match error {
             Error::Value { .. } | Error::File { .. } | Error::Tokenizer(_) => PyValueError::new_err(text),
-            Error::TokenId { .. } => PyIndexError::new_err(text),
+            Error::TokenId { .. } | Error::Row { .. } => PyIndexError::new_err(text),
             Error::Io { .. } => PyOSError::new_err(text),
             Error::Concurrent => PyRuntimeError::new_err(text),
         }

@@ -8,3 +8,11 @@ use pyo3::marker::Ungil;
 pub fn detached_if<T: Ungil>(py: Python, pays: bool, work: impl FnOnce() -> T + Ungil) -> T {
     if pays { py.detach(work) } else { work() }
 }
+/// The result of `f`, which runs without the GIL.
+pub fn released<R, F>(py: pyo3::Python<'_>, f: F) -> pyo3::PyResult<R>
+where
+    R: Send,
+    F: Send + FnOnce() -> crate::Result<R>,
+{
+    py.detach(f).map_err(pyo3::PyErr::from)
+}

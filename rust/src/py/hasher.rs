@@ -37,7 +37,7 @@ impl PyHasher {
     #[pyo3(signature = (layout, token_map=None))]
     fn new(layout: &Bound<'_, PyLayout>, token_map: Option<&Bound<'_, PyTokenMap>>) -> PyResult<Self> {
         let py = layout.py();
-        let map = token_map.map(|map| map.get().inner.clone());
+        let map = token_map.map(|map| map.get().map.clone());
         let inner = Hasher::new(layout.get().inner.clone(), map)?;
         let fits = [false, true].map(|add| inner.layout().max_row(add) <= i64::from(i32::MAX));
         Ok(Self {
@@ -72,6 +72,20 @@ impl PyHasher {
         (slf.get_type(), arguments).into_pyobject(py)
     }
 
+    /// Hash token ids into table rows, all layers in one pass, without the GIL.
+    ///
+    /// `ids` is any integer array `[B, T]`, or flat `[N]`: any dtype, strides, alignment and byte order, a buffer, a CPU tensor or
+    /// nested lists. The result is `[L, B, T, C]` (`layer_axis=0`), `[B, L, T, C]` (1) or `[B, T, L, C]` (-2); for flat ids
+    /// `[L, N, C]`, or `[N, L, C]` for 1 and -2. L follows the layout's `layer_ids`, or `layers` as given.
+    ///
+    /// `out`: a C-contiguous, writeable int32 or int64 array of that shape that shares no memory with the inputs; it is
+    /// returned itself. `dtype`: int32 or int64; None takes that of `out`, else int32 where every row number of the layout fits.
+    /// `add_offsets`: whether rows count through one table per layer; None does as the layout does. `mask` `[B, T]`: bool or
+    /// 0/1, True takes part. `segment_ids` `[B, T]`: the look-back stops where the number changes. `cu_seqlens` `[S + 1]`, for
+    /// flat ids: 0, the segments' ends, N. `num_threads`: None (what the process may use; 1 in a data loader's worker) or >= 1.
+    ///
+    /// Raises IndexError for an id outside the layout's range, ValueError for a wrong shape or value, TypeError for a
+    /// wrong dtype; always before anything is written to `out`.
     #[pyo3(signature = (ids, *, out=None, dtype=None, layer_axis=None, layers=None, add_offsets=None, mask=None,
                         segment_ids=None, cu_seqlens=None, num_threads=None),
            text_signature = "($self, ids, *, out=None, dtype=None, layer_axis=0, layers=None, add_offsets=None, mask=None, segment_ids=None, cu_seqlens=None, num_threads=None)")]
@@ -96,6 +110,10 @@ impl PyHasher {
         Call::new(self, &arguments, None)?.hash(py, self, None)
     }
 
+    /// Hash the next tokens `[B, T]` of each sequence (flat `[T]` for a state of one) and remember them in `state`.
+    ///
+    /// Any chunking gives the rows of the whole. Options and errors are those of `hash_batch`; an error leaves the
+    /// state as it was. A state in use by another thread is a RuntimeError.
     #[pyo3(signature = (ids, state, *, out=None, dtype=None, layer_axis=None, layers=None, add_offsets=None, mask=None,
                         segment_ids=None, num_threads=None),
            text_signature = "($self, ids, state, *, out=None, dtype=None, layer_axis=0, layers=None, add_offsets=None, mask=None, segment_ids=None, num_threads=None)")]
@@ -125,6 +143,7 @@ impl PyHasher {
         Ok(rows)
     }
 
+    /// Like `step`, but the state stays as it is: the rows of a draft.
     #[pyo3(signature = (ids, state, *, out=None, dtype=None, layer_axis=None, layers=None, add_offsets=None, mask=None,
                         segment_ids=None, num_threads=None),
            text_signature = "($self, ids, state, *, out=None, dtype=None, layer_axis=0, layers=None, add_offsets=None, mask=None, segment_ids=None, num_threads=None)")]
@@ -150,6 +169,9 @@ impl PyHasher {
         Call::new(self, &arguments, Some(state.rows.len()))?.hash(py, self, Some(&state))
     }
 
+    /// Feed the first `accepted[b]` of `ids[b]` to each sequence's state, as `step` would, without hashing them.
+    ///
+    /// `accepted` `[B]` counts 0 to T (else ValueError); later ids are not looked at. An error leaves the state as it was.
     #[pyo3(signature = (state, ids, accepted, *, mask=None, segment_ids=None))]
     fn commit<'py>(
         &self,
@@ -166,11 +188,12 @@ impl PyHasher {
         Ok(())
     }
 
-    #[pyo3(signature = (batch=1))]
+    /// A state for `batch` sequences that have not begun.
     fn new_state(&self, batch: &Bound<'_, PyAny>) -> PyResult<PyHashState> {
         PyHashState::empty(self, batch)
     }
 
+    /// A state that has seen `ids_so_far` `[B, T]`, or `[T]` for one sequence: a prompt, or at least its last N - 1 ids.
     #[pyo3(signature = (ids_so_far, *, mask=None, segment_ids=None))]
     fn seed<'py>(
         &self,
@@ -186,4 +209,9 @@ impl PyHasher {
         let work = || self.inner.feed(&empty, &places, place.flat, |_| length);
         Ok(PyHashState::from(detached_if(py, batch * length >= WORTH_RELEASING, work)?))
     }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyHasher>()?;
+    module.add_class::<PyHashState>()
 }
