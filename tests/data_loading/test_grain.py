@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from conftest import small_hasher
-
 from engram_fast.data import grain_rows
 
 grain = pytest.importorskip("grain", reason="grain is missing")
@@ -48,7 +47,7 @@ def test_worker_processes():
 
 
 def test_operations_of_a_data_loader(hasher):
-    ids, dataset = source()
+    ids, _dataset = source()
     loader = grain.DataLoader(
         data_source=[{"input_ids": row} for row in ids],
         sampler=grain.samplers.IndexSampler(num_records=12, shuffle=False, num_epochs=1),

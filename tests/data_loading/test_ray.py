@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from conftest import small_hasher
-
 from engram_fast.data import AddRows
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is missing")

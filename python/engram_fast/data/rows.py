@@ -80,9 +80,8 @@ class RowWriter:
 
         in_worker = torch.utils.data.get_worker_info() is not None
         out = self._allocate(self.shape(ids.shape), in_worker)
-        threads = 1 if in_worker and self.num_threads is None else self.num_threads
         self.hasher.hash_batch(
-            ids, out=out.numpy(), layer_axis=self.layer_axis, num_threads=threads, **self.options, **where
+            ids, out=out.numpy(), layer_axis=self.layer_axis, num_threads=self.num_threads, **self.options, **where
         )
         return out
 
