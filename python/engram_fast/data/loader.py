@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from .background import Background
 from .rows import DEFAULT_KEY, RowWriter
 
 
@@ -75,21 +75,23 @@ class RowsLoader:
             return
         # The thread lives as long as the iteration: no thread of ours exists while a loader forks its workers.
         batches = iter(self.loader)
-        with ThreadPoolExecutor(1, thread_name_prefix="engram-rows") as pool:
-            pending: Future | None = None
+        with Background() as background:
+            waiting: list[Any] = []
             while True:
-                failure: BaseException | None = None
-                following: Future | None = None
+                failure: Exception | None = None
                 try:
-                    following = pool.submit(self._writer.add, next(batches))
+                    result, fill = self._writer.prepare(next(batches))
                 except StopIteration:
-                    pass
+                    result = None
                 except Exception as error:  # the batch before it is still good: hand it out first
-                    failure = error
-                if pending is not None:
-                    yield pending.result()
+                    result, failure = None, error
+                if result is not None:
+                    background.start(fill)
+                    waiting.append(result)
+                if len(waiting) > (result is not None):
+                    background.wait()
+                    yield waiting.pop(0)
                 if failure is not None:
                     raise failure
-                if following is None:
+                if result is None:
                     return
-                pending = following

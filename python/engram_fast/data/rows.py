@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,12 @@ class RowWriter:
 
     def add(self, batch: Mapping[str, Any]) -> Mapping[str, Any]:
         """A shallow copy of `batch` with the rows; the batch itself and its tensors stay as they are."""
+        result, fill = self.prepare(batch)
+        fill()
+        return result
+
+    def prepare(self, batch: Mapping[str, Any]) -> tuple[Mapping[str, Any], Callable[[], Any]]:
+        """The copy with rows that are allocated but not yet hashed, and the call that hashes them, in any thread."""
         if not isinstance(batch, Mapping):
             raise TypeError(
                 f"the batch is a {type(batch).__name__}; rows are added to a mapping that holds {self.ids_key!r}"
@@ -62,7 +69,7 @@ class RowWriter:
         if self.ids_key not in batch:
             raise ValueError(f"the batch has no {self.ids_key!r}; it has {list(batch)}")
         ids = as_array(batch[self.ids_key])
-        rows = self.hash(ids, **boundaries_of(batch, ids.shape, self.ignore))
+        rows = self._allocate(self.shape(ids.shape))
         named = {self.key: rows}
         if self.per_layer:
             layers = self.options["layers"] or self.hasher.layout.layer_ids
@@ -72,24 +79,15 @@ class RowWriter:
             if key in result:
                 raise ValueError(f"the batch already has {key!r}: its rows have been hashed before")
             result[key] = value
-        return result
+        where = boundaries_of(batch, ids.shape, self.ignore)
+        options = {"layer_axis": self.layer_axis, "num_threads": self.num_threads, **self.options, **where}
+        return result, functools.partial(self.hasher.hash_batch, ids, out=rows.numpy(), **options)
 
-    def hash(self, ids: np.ndarray, **where: np.ndarray) -> Any:
-        """The rows of `ids` as a torch tensor."""
+    def _allocate(self, shape: tuple[int, ...]) -> Any:
         import torch
 
-        in_worker = torch.utils.data.get_worker_info() is not None
-        out = self._allocate(self.shape(ids.shape), in_worker)
-        self.hasher.hash_batch(
-            ids, out=out.numpy(), layer_axis=self.layer_axis, num_threads=self.num_threads, **self.options, **where
-        )
-        return out
-
-    def _allocate(self, shape: tuple[int, ...], in_worker: bool) -> Any:
-        import torch
-
-        dtype = torch.from_numpy(np.empty(0, self.dtype)).dtype
-        if in_worker:
+        dtype = torch.int32 if self.dtype == np.int32 else torch.int64
+        if torch.utils.data.get_worker_info() is not None:
             count = int(np.prod(shape))
             # What torch's default collate does for a batch that is about to cross to another process.
             storage = torch.UntypedStorage._new_shared(count * self.dtype.itemsize)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-CHUNK = 256
+from .background import Background
+
+# A chunk ends at either: enough texts for every core, few enough that hashing one overlaps tokenising the next.
+CHUNK = 1024
+CHARACTERS = 1 << 20
 ROOM = 1 << 16
 
 
@@ -48,23 +51,24 @@ def hash_texts(
 
     `tokenizer` is a `tokenizers.Tokenizer` or a transformers tokenizer that is built on one. It is used as it is set
     up: padding is left out of the result, and a truncation that an earlier call left behind in a transformers
-    tokenizer is refused. `options` are those of `hash_batch`: layers, dtype, add_offsets, num_threads. `chunk` texts
-    are tokenised at a time.
+    tokenizer is refused. `options` are those of `hash_batch`: layers, dtype, add_offsets, num_threads. At most
+    `chunk` texts, and about a million characters, are tokenised at a time.
     """
     backend = backend_of(tokenizer)
     encode = getattr(backend, "encode_batch_fast", None) or backend.encode_batch
     padded = backend.padding is not None
     buffer = _Growing(hasher, options)
-    with ThreadPoolExecutor(1, thread_name_prefix="engram-text") as pool:
-        pending = None
+    with Background("engram-text") as background:
+        started = False
         for some in _chunks(texts, chunk):
             encodings = encode(some, add_special_tokens=add_special_tokens)  # all cores, without the GIL
-            if pending is not None:
-                pending.result()
-            pending = pool.submit(buffer.append, encodings, padded)
+            if started:
+                background.wait()
+            background.start(functools.partial(buffer.append, encodings, padded))
+            started = True
             del encodings
-        if pending is not None:
-            pending.result()
+        if started:
+            background.wait()
     return buffer.finish()
 
 
@@ -91,16 +95,19 @@ def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
         raise TypeError("texts is one string; it must be an iterable of strings")
     if size < 1:
         raise ValueError(f"chunk is {size}; it must be at least 1")
-    iterator = iter(texts)
-    while some := [text if isinstance(text, str) else _string(text) for text in islice(iterator, size)]:
+    some: list[str] = []
+    characters = 0
+    for text in texts:
+        plain = text.as_py() if hasattr(text, "as_py") else text
+        if not isinstance(plain, str):
+            raise TypeError(f"a text is a {type(plain).__name__}; it must be a string")
+        some.append(plain)
+        characters += len(plain)
+        if len(some) == size or characters >= CHARACTERS:
+            yield some
+            some, characters = [], 0
+    if some:
         yield some
-
-
-def _string(text: Any) -> str:
-    plain = text.as_py() if hasattr(text, "as_py") else text
-    if not isinstance(plain, str):
-        raise TypeError(f"a text is a {type(plain).__name__}; it must be a string")
-    return plain
 
 
 class _Growing:
