@@ -176,3 +176,8 @@ def test_dataset_with_transform(hasher, dataset):
 def test_pickle_is_small():
     add = pickle.loads(pickle.dumps(AddRows(small_hasher(), layer_axis=1)))
     same_rows(add.hasher, add({"input_ids": DOCUMENTS})["engram_rows"], DOCUMENTS, 1)
+
+
+def test_the_hasher_has_it_as_a_method(hasher, dataset):
+    mapped = dataset.map(hasher.map_batch, batched=True, num_proc=2)
+    same_rows(hasher, mapped["engram_rows"], dataset["input_ids"])

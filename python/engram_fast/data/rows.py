@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .boundaries import as_array, boundaries_of
+from .buffers import Buffers
 
 DEFAULT_KEY = "engram_rows"
 
@@ -43,6 +44,7 @@ class RowWriter:
         self.pin_memory = pin_memory
         self.num_threads = num_threads
         self.key, self.ids_key, self.ignore = key, ids_key, tuple(ignore)
+        self._buffers = Buffers()
         probe = probe_rows(hasher, dtype=dtype, **self.options)
         self.layer_count, self.columns, self.dtype = probe.shape[0], probe.shape[-1], probe.dtype
         if self.layer_axis not in (0, 1, -2):
@@ -92,7 +94,9 @@ class RowWriter:
             # What torch's default collate does for a batch that is about to cross to another process.
             storage = torch.UntypedStorage._new_shared(count * self.dtype.itemsize)
             return torch.empty(0, dtype=dtype).set_(storage, 0, shape)
-        return torch.empty(shape, dtype=dtype, pin_memory=self.pin_memory)
+        if self.pin_memory:
+            return torch.empty(shape, dtype=dtype, pin_memory=True)  # torch recycles page-locked memory itself
+        return self._buffers.take(shape, self.dtype)
 
 
 def probe_rows(hasher: Any, **options: Any) -> np.ndarray:
