@@ -46,11 +46,12 @@ def test_options_reach_the_hasher(hasher, tokenizer):
     assert hashed.rows.dtype == np.int64
 
 
-def test_buffers_grow(hasher, tokenizer, monkeypatch):
-    from engram_fast.data import text
-
-    monkeypatch.setattr(text, "ROOM", 4)
-    check(hasher, hash_texts(TEXTS, tokenizer, hasher, chunk=3), [tokenizer.encode(text).ids for text in TEXTS])
+@pytest.mark.parametrize("source", [list, iter])
+def test_arrays_grow(hasher, tokenizer, source):
+    """Tokens per character change along the way, so what was reserved is too little."""
+    texts = ["x" * 200, *TEXTS, "t1 " * 500]
+    hashed = hash_texts(source(texts), tokenizer, hasher, chunk=1)
+    check(hasher, hashed, [tokenizer.encode(text).ids for text in texts])
 
 
 @pytest.mark.parametrize("source", [iter, tuple, np.array])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from .background import Background
 # A chunk ends at either: enough texts for every core, few enough that hashing one overlaps tokenising the next.
 CHUNK = 1024
 CHARACTERS = 1 << 20
-ROOM = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -57,19 +56,23 @@ def hash_texts(
     backend = backend_of(tokenizer)
     encode = getattr(backend, "encode_batch_fast", None) or backend.encode_batch
     padded = backend.padding is not None
-    buffer = _Growing(hasher, options)
+    characters = None
+    if isinstance(texts, (list, tuple)):
+        characters = sum(len(text) for text in texts if isinstance(text, str))
+    rows = _Growing(hasher, options, characters)
     with Background("engram-text") as background:
         started = False
         for some in _chunks(texts, chunk):
             encodings = encode(some, add_special_tokens=add_special_tokens)  # all cores, without the GIL
+            pieces = [_ids(encoding, padded) for encoding in encodings]
+            del encodings  # freed by the thread that has them: another would contend with the tokenizer's for the heap
             if started:
                 background.wait()
-            background.start(functools.partial(buffer.append, encodings, padded))
+            background.start(functools.partial(rows.append, pieces, sum(map(len, some))))
             started = True
-            del encodings
         if started:
             background.wait()
-    return buffer.finish()
+    return rows.finish()
 
 
 def backend_of(tokenizer: Any) -> Any:
@@ -111,41 +114,43 @@ def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 class _Growing:
-    """Ids and rows that grow by doubling; untouched room costs no memory, and copies happen log(N) times."""
+    """Ids and rows of the texts so far, in arrays that are reserved once where the amount of text is known.
 
-    def __init__(self, hasher: Any, options: dict[str, Any]) -> None:
-        self._hasher, self._options = hasher, options
-        self._lengths: list[np.ndarray] = []
-        self._ids = np.empty(ROOM, np.int64)
-        self._rows = hasher.hash_batch(np.empty(0, np.int64), layer_axis=-2, **options)
-        self._rows = np.empty((ROOM, *self._rows.shape[1:]), self._rows.dtype)
+    Room that is not written to costs no memory; what costs is touching pages: moving arrays as they grew took 0.4 us a
+    token more, a fifth of tokenising.
+    """
+
+    def __init__(self, hasher: Any, options: dict[str, Any], characters: int | None) -> None:
+        self._hasher = hasher
         self._options = {name: value for name, value in options.items() if name != "dtype"}
+        self._characters, self._seen = characters, 0
+        self._lengths: list[int] = []
         self._used = 0
+        self._ids = np.empty(0, np.int64)
+        self._rows = hasher.hash_batch(self._ids, layer_axis=-2, **options)
 
-    def append(self, encodings: Sequence[Any], padded: bool) -> None:
-        pieces = [encoding.ids for encoding in encodings]
-        if padded:
-            pieces = [_unpadded(encoding) for encoding in encodings]
-        lengths = np.array([len(piece) for piece in pieces], np.int64)
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+    def append(self, pieces: list[np.ndarray], characters: int) -> None:
+        lengths = [len(piece) for piece in pieces]
+        starts = np.cumsum([0, *lengths], dtype=np.int64)
         begin, end = self._used, self._used + int(starts[-1])
+        self._seen += characters
         self._reserve(end)
-        ids = self._ids[begin:end]
-        for piece, start in zip(pieces, starts.tolist(), strict=False):
-            ids[start : start + len(piece)] = piece
+        ids = np.concatenate(pieces, out=self._ids[begin:end])
         self._hasher.hash_batch(ids, out=self._rows[begin:end], layer_axis=-2, cu_seqlens=starts, **self._options)
-        self._lengths.append(lengths)
+        self._lengths += lengths
         self._used = end
 
     def _reserve(self, end: int) -> None:
-        if end > len(self._ids):
-            room = max(end, 2 * len(self._ids))
-            self._ids = _grown(self._ids, self._used, room)
-            self._rows = _grown(self._rows, self._used, room)
+        if end <= len(self._ids):
+            return
+        room = max(end, 2 * len(self._ids))
+        if self._characters is not None and self._seen:
+            room = max(room, int(end * (self._characters / self._seen) * 1.1))
+        self._ids = _grown(self._ids, self._used, room)
+        self._rows = _grown(self._rows, self._used, room)
 
     def finish(self) -> HashedTexts:
-        lengths = np.concatenate(self._lengths) if self._lengths else np.empty(0, np.int64)
-        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        bounds = np.cumsum([0, *self._lengths], dtype=np.int64)
         return HashedTexts(self._ids[: self._used], bounds, self._rows[: self._used])
 
 
@@ -155,5 +160,6 @@ def _grown(array: np.ndarray, used: int, room: int) -> np.ndarray:
     return larger
 
 
-def _unpadded(encoding: Any) -> list[int]:
-    return [token for token, real in zip(encoding.ids, encoding.attention_mask, strict=True) if real]
+def _ids(encoding: Any, padded: bool) -> np.ndarray:
+    ids = np.array(encoding.ids, np.int64)
+    return ids[np.array(encoding.attention_mask, bool)] if padded else ids
