@@ -60,8 +60,7 @@ def run(method: str, side: str, batches: int, workers: int, timeout: float, path
         if index == max(batches // 10, 1):
             before = [resident(pid) for pid in processes]
             descriptors = len(os.listdir("/proc/self/fd"))
-        if index == batches:
-            # Measured while the workers still live.
+        if index == batches - 2:  # one is read ahead, and at the end the workers are gone
             after = [resident(pid) for pid in processes]
             opened = len(os.listdir("/proc/self/fd")) - descriptors
     if index != batches:
