@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +139,7 @@ def demo_golden_rows(demo_layout) -> torch.Tensor:
     lookup = Golden("token_map_deepseek_v4")["lookup"]
     state = arrays.state
     starts = [*state["multi_head_embedding.offsets"].tolist(), state["multi_head_embedding.embedding.weight"].shape[0]]
-    sizes = [after - before for before, after in zip(starts, starts[1:], strict=False)]
+    sizes = [after - before for before, after in pairwise(starts)]
     layout = demo_layout({arrays.config["layer_id"]: sizes}, int(lookup.max()) + 1, int(lookup[2]))
     multipliers, moduli, _ = (torch.tensor(part) for part in numbers_of(layout))
     return hash_torch.hash_rows(arrays["input_ids"], lookup, multipliers, moduli, None, rules_of(layout))[0]

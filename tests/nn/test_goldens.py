@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
@@ -15,7 +17,7 @@ def demo_module(golden, **options) -> Engram:
     module = Engram(
         hidden_size=config["backbone"]["hidden_size"],
         hc_mult=config["backbone"]["hc_mult"],
-        sizes=[after - before for before, after in zip(starts, starts[1:], strict=False)],
+        sizes=[after - before for before, after in pairwise(starts)],
         head_dim=config["engram"]["n_embed_per_ngram"] // config["engram"]["n_head_per_ngram"],
         kernel_size=config["engram"]["kernel_size"],
         dilation=config["conv_dilation"],

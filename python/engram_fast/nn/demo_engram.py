@@ -88,7 +88,7 @@ class Engram(nn.Module):
     ) -> Engram:
         """From the demo's two configurations; the heads' sizes come from ``layout`` (a HashLayout).
 
-        ``options``: this class's other arguments (``sparse``, ``zero_init_conv``, ``hasher``, ``device``, ``dtype``, …).
+        ``options``: this class's other arguments (``sparse``, ``zero_init_conv``, ``hasher``, ``dtype``, …).
         """
         if layer_id not in layout.layer_ids:
             raise ValueError(f"layer {layer_id} is not one of the layout's layers {list(layout.layer_ids)}")
@@ -104,7 +104,7 @@ class Engram(nn.Module):
         )
 
     def pack_projections(self) -> None:
-        """Give the projections one storage again, for one product without a copy. Done by itself after casts and copies."""
+        """Give the projections one storage again, for one product without a copy; done after casts and copies too."""
         projection.pack(self._projections())
 
     def forward(
@@ -119,7 +119,7 @@ class Engram(nn.Module):
         state: ConvState | None = None,
         return_gate: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """The contribution [B, T, M, D] in the dtype of ``hidden_states``; with ``return_gate`` also the gate [B, T, M].
+        """The contribution [B, T, M, D] in the dtype of ``hidden_states``; ``return_gate``: also the gate [B, T, M].
 
         Args:
             rows: int32 or int64 [B, T, C], or {layer id: such rows} as a ``RowHasher`` gives for all layers at once.

@@ -1,4 +1,4 @@
-"""Which implementation of the gate and its neighbours runs: the formula in traced graphs, Triton on CUDA, else the fused blocks."""
+"""Which implementation runs: the formula in traced graphs, Triton on CUDA, the fused blocks on the CPU."""
 
 from __future__ import annotations
 
@@ -84,21 +84,9 @@ def engram_mix(
     branches, width = weight.shape
     keys, value = projected.split([branches * width, width], -1)
     keys = keys.unflatten(-1, (branches, width))
+    where = {"conv_eps": conv_eps, "dilation": dilation, "limit_BT": limit, "mask_BT": mask}
     if _plain(fused) or not use_triton(hidden) or hidden.dtype == torch.float64:
-        return formula.engram(
-            hidden,
-            keys,
-            value,
-            weight,
-            conv,
-            eps=eps,
-            conv_eps=conv_eps,
-            dilation=dilation,
-            limit_BT=limit,
-            mask_BT=mask,
-        )
+        return formula.engram(hidden, keys, value, weight, conv, eps=eps, **where)
     read = hidden if mask is None else hidden.masked_fill(~mask[..., None, None], 0)
     gate_BTM = gate(read, keys, weight, eps, False)
-    return formula.mix(
-        hidden, gate_BTM, value, conv, conv_eps=conv_eps, dilation=dilation, limit_BT=limit, mask_BT=mask
-    )
+    return formula.mix(hidden, gate_BTM, value, conv, **where)

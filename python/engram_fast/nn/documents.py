@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -46,7 +48,7 @@ def look_back_limit(
 
 
 def check_cu_seqlens(cu_seqlens: Tensor, length: int) -> None:
-    """Begins with 0, never falls, ends with the number of tokens; else ValueError. Not looked at while a graph is traced."""
+    """Begins with 0, never falls, ends with the number of tokens; else ValueError. Not looked at in a traced graph."""
     if cu_seqlens.ndim != 1 or cu_seqlens.dtype.is_floating_point or cu_seqlens.dtype == torch.bool:
         raise ValueError(f"cu_seqlens must be one axis of integers, not {cu_seqlens.dtype} {tuple(cu_seqlens.shape)}")
     if torch.compiler.is_compiling() or cu_seqlens.device.type != "cpu":
@@ -54,7 +56,7 @@ def check_cu_seqlens(cu_seqlens: Tensor, length: int) -> None:
     ends = cu_seqlens.tolist()
     if not ends or ends[0] != 0:
         raise ValueError(f"cu_seqlens begins with {ends[0] if ends else 'nothing'}, not with 0")
-    for place, (left, right) in enumerate(zip(ends, ends[1:], strict=False)):
+    for place, (left, right) in enumerate(pairwise(ends)):
         if right < left:
             raise ValueError(f"cu_seqlens falls from {left} to {right} at entry {place + 1}")
     if ends[-1] != length:

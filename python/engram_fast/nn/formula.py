@@ -1,4 +1,4 @@
-"""The arithmetic of the modules in plain torch: what autograd, torch.compile and torch.export see, and the oracle of the fused code.
+"""The arithmetic of the modules in plain torch: what torch.compile and torch.export see, and the fused code's oracle.
 
 Shapes: B batch, T tokens, M branches, D hidden size, K taps of the convolution. Everything here runs in float32, or in
 float64 where the inputs are float64.
@@ -77,7 +77,7 @@ def engram(
     limit_BT: Tensor | None = None,
     mask_BT: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """What the demo's module adds to the hidden states, and its gate; ``conv`` contains the gain of the norm before it."""
+    """What the demo's module adds to the hidden states, and its gate; ``conv`` contains its norm's gain."""
     hidden = hidden_BTMD if mask_BT is None else hidden_BTMD.masked_fill(~mask_BT[..., None, None], 0)
     gate_BTM = gate(hidden, keys_BTMD, gate_weight_MD, eps=eps, zero_is_positive=False)
     return mix(

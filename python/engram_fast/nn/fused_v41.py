@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from engram_fast.nn import gate_math
 from engram_fast.nn.formula import accumulate_dtype
+from engram_fast.nn.fused_demo import BLOCK_ELEMENTS
 from engram_fast.nn.gate_math import GateBlock
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-BLOCK_ELEMENTS = 32 * 4 * 1024  # of a [n, M, D] block on the CPU: 512 KiB in float32, several fit into L2
 
 
 class GatedAdd(torch.autograd.Function):
@@ -92,7 +91,8 @@ class Gate(torch.autograd.Function):
 
 def _blocks(hidden: Tensor) -> list[slice]:
     count, branches, width = hidden.shape
-    size = max(16, BLOCK_ELEMENTS // (branches * width)) if hidden.device.type == "cpu" else max(1, count)
+    size = max(16, torch.get_num_threads() * BLOCK_ELEMENTS // (branches * width))
+    size = size if hidden.device.type == "cpu" else max(1, count)
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 

@@ -46,10 +46,7 @@ def backward(
     inner = outer * product / width
     crossed = hidden * keys
     grad_weight = crossed.mul_(outer[..., None]).flatten(0, -3).sum(0)
-    grad_hidden = (
-        (keys * weight).mul_(outer[..., None]).addcmul_(hidden, (inner * hidden_scale.square())[..., None], value=-1)
-    )
-    grad_keys = (
-        (hidden * weight).mul_(outer[..., None]).addcmul_(keys, (inner * key_scale.square())[..., None], value=-1)
-    )
+    from_norms = [(inner * part.square())[..., None] for part in (hidden_scale, key_scale)]
+    grad_hidden = (keys * weight).mul_(outer[..., None]).addcmul_(hidden, from_norms[0], value=-1)
+    grad_keys = (hidden * weight).mul_(outer[..., None]).addcmul_(keys, from_norms[1], value=-1)
     return grad_hidden, grad_keys, grad_weight

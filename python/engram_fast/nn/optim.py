@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class RowwiseAdagrad(torch.optim.Optimizer):
-    """Adagrad with one accumulator per row: state[row] += mean(g[row]^2); row -= lr * g[row] / (sqrt(state[row]) + eps).
+    """Adagrad with one accumulator per row: state += mean(g^2); row -= lr * g / (sqrt(state) + eps).
 
     Sparse gradients touch the rows of the batch alone; a row whose gradient is zero keeps its exact bits, whatever the
     weight decay (which therefore acts on touched rows only). Dense gradients follow the same rule. Parameters of one
@@ -92,7 +92,7 @@ def param_groups(
     table_lr_factor: float = 5.0,
     weight_decay: float | None = None,
 ) -> list[dict]:
-    """Two groups for an optimizer: tables (learning rate times 5, weight decay 0, as the paper trains them) and the rest.
+    """Two groups for an optimizer: tables (learning rate times 5, weight decay 0, as the paper has it) and the rest.
 
     Each parameter appears exactly once; a group without parameters is left out. A rate that is not given (``lr``, and
     ``table_lr`` with it) is left to the optimizer's own default, for both groups alike.
@@ -121,15 +121,9 @@ def table_parameters(model: nn.Module) -> list[nn.Parameter]:
 
     found: dict[int, nn.Parameter] = {}
     for module in model.modules():
-        inner = (
-            module
-            if isinstance(module, MultiHeadEmbedding)
-            else module.embed
-            if isinstance(module, EngramV41)
-            else None
-        )
-        if inner is not None:
-            found.update((id(p), p) for p in inner.parameters())
+        if isinstance(module, (MultiHeadEmbedding, EngramV41)):
+            table = module.embed if isinstance(module, EngramV41) else module
+            found.update((id(p), p) for p in table.parameters())
     return list(found.values())
 
 

@@ -9,7 +9,7 @@ SCALE_BLOCK = 32  # channels of a table row that share a scale
 
 
 def e8m0_to_float(scale: Tensor) -> Tensor:
-    """Exponent bytes to float32: b is 2^(b-127), 0 is 2^-127 (a subnormal number), 255 is NaN; float scales as they are."""
+    """Exponent bytes to float32: b is 2^(b-127), 0 is 2^-127 (subnormal), 255 is NaN; float scales as they are."""
     if scale.dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
         return scale.to(torch.float32)
     exponent = (scale if scale.dtype == torch.uint8 else scale.view(torch.uint8)).to(torch.int32)
@@ -18,7 +18,7 @@ def e8m0_to_float(scale: Tensor) -> Tensor:
 
 
 def dequantize_blocks(weight: Tensor, scale: Tensor) -> Tensor:
-    """A weight [r, c] with scales [ceil(r/a), ceil(c/b)] as float32; a and b are powers of two that follow from the shapes."""
+    """A weight [r, c] with scales [ceil(r/a), ceil(c/b)] as float32; a, b: powers of two, from the shapes."""
     factor = e8m0_to_float(scale)
     if weight.ndim != 2 or factor.ndim != 2:
         raise ValueError(f"weight {tuple(weight.shape)} and scale {tuple(scale.shape)} must both have two axes")
@@ -34,7 +34,7 @@ def dequantize_blocks(weight: Tensor, scale: Tensor) -> Tensor:
 
 
 class QuantizedEmbedding(nn.Module):
-    """Rows of an fp8 table as float32; ``weight`` float8_e4m3fn [rows, dim], ``scale`` e8m0 [rows, dim / 32]. Not trained."""
+    """Rows of an fp8 table as float32: ``weight`` float8_e4m3fn [rows, dim], ``scale`` e8m0 [rows, dim / 32]."""
 
     def __init__(self, num_embeddings: int, dim: int, *, device: torch.device | str | None = None) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class RowHasher(nn.Module):
-    """Token ids [B, T] to {layer id: rows [B, T, C]}, on the device of the ids; to be called once per forward of a model.
+    """Token ids [B, T] to {layer id: rows [B, T, C]}, on the ids' device; to be called once per forward of a model.
 
     The result goes to every ``Engram`` of the model as its ``rows``: each takes its own layer. Nothing is kept between
     calls, and nothing enters the state of the model: the numbers belong to the hasher, which is saved on its own.

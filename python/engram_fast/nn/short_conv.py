@@ -1,4 +1,4 @@
-"""The short convolution: per-branch RMSNorm, depthwise causal convolution, SiLU; resets at documents, streams with a state."""
+"""The short convolution: per-branch RMSNorm, depthwise causal convolution, SiLU; resets at documents, can stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 @dataclass
 class ConvState:
-    """What a convolution remembers of B sequences: its last normalised inputs, and the last segment id where one was seen.
+    """What a convolution remembers of B sequences: its last normalised inputs, and the last segment id it saw.
 
     ``inputs`` [B, (kernel_size - 1) * dilation, M, D], zeros where there was nothing (or another document).
     """

@@ -1,0 +1,213 @@
+"""Engram layers on the CPU: the demo's formulation against engram_fast.nn, same weights and inputs, one run.
+
+    python benches/bench_nn.py [--dtype float32|bfloat16] [--compile] [--repeats 7] [--threads 2]
+
+Both sides get ready row ids. Outputs and all gradients are compared first; the ratio is that of the medians, the sides
+taking turns. Peak memory is what a fresh process holds above the weights and inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from engram_fast.nn import Engram
+from torch import Tensor, nn
+
+D, M, HEADS, HEAD_DIM, BATCH, LENGTH, LAYERS = 1024, 4, 16, 64, 4, 512, 2
+
+
+class PlainShortConv(nn.Module):
+    """Norms, one grouped causal convolution over M*D channels, SiLU, as the paper's demo writes it."""
+
+    def __init__(self, hidden_size: int, branches: int, kernel_size: int, dilation: int) -> None:
+        super().__init__()
+        channels = hidden_size * branches
+        self.conv = nn.Conv1d(
+            channels,
+            channels,
+            kernel_size,
+            groups=channels,
+            bias=False,
+            padding=(kernel_size - 1) * dilation,
+            dilation=dilation,
+        )
+        self.norms = nn.ModuleList(nn.RMSNorm(hidden_size, eps=1e-5) for _ in range(branches))
+
+    def forward(self, x: Tensor) -> Tensor:
+        normed = torch.cat([norm(x[:, :, m]) for m, norm in enumerate(self.norms)], -1)
+        mixed = F.silu(self.conv(normed.transpose(1, 2))[..., : x.shape[1]])
+        return mixed.transpose(1, 2).view(x.shape)
+
+
+class PlainEngram(nn.Module):
+    """The formulation of the paper's demo: a projection, two norms and a gate for each branch in turn."""
+
+    def __init__(self, hidden_size: int, branches: int, sizes: list[int], head_dim: int) -> None:
+        super().__init__()
+        self.multi_head_embedding = nn.Module()
+        self.multi_head_embedding.embedding = nn.Embedding(sum(sizes), head_dim)
+        offsets = torch.tensor([0, *sizes[:-1]]).cumsum(0)
+        self.multi_head_embedding.register_buffer("offsets", offsets)
+        width = len(sizes) * head_dim
+        self.short_conv = PlainShortConv(hidden_size, branches, 4, 3)
+        self.value_proj = nn.Linear(width, hidden_size)
+        self.key_projs = nn.ModuleList(nn.Linear(width, hidden_size) for _ in range(branches))
+        self.norm1 = nn.ModuleList(nn.RMSNorm(hidden_size) for _ in range(branches))
+        self.norm2 = nn.ModuleList(nn.RMSNorm(hidden_size) for _ in range(branches))
+
+    def forward(self, hidden_states: Tensor, rows: Tensor) -> Tensor:
+        table = self.multi_head_embedding
+        embedded = table.embedding(rows + table.offsets).flatten(-2)
+        gates = []
+        for branch, project in enumerate(self.key_projs):
+            key = self.norm1[branch](project(embedded))
+            query = self.norm2[branch](hidden_states[:, :, branch])
+            score = (key * query).sum(-1) / math.sqrt(hidden_states.shape[-1])
+            score = score.abs().clamp_min(1e-6).sqrt() * score.sign()
+            gates.append(score.sigmoid()[..., None])
+        value = torch.stack(gates, 2) * self.value_proj(embedded)[:, :, None]
+        return value + self.short_conv(value)
+
+
+def build(side: str, dtype: torch.dtype) -> tuple[nn.ModuleList, Tensor, list[Tensor], Tensor]:
+    """Layers, hidden states, rows of each layer, and the weight of the loss."""
+    torch.manual_seed(0)
+    sizes = [4001] * HEADS
+    plain = nn.ModuleList(PlainEngram(D, M, sizes, HEAD_DIM) for _ in range(LAYERS)).to(dtype)
+    hidden = torch.randn(BATCH, LENGTH, M, D, dtype=dtype).requires_grad_()
+    rows = [torch.randint(0, 4001, (BATCH, LENGTH, HEADS)) for _ in range(LAYERS)]
+    weight = torch.randn(hidden.shape, dtype=dtype)
+    if side == "plain":
+        return plain, hidden, rows, weight
+    ours = nn.ModuleList(
+        Engram(hidden_size=D, hc_mult=M, sizes=sizes, head_dim=HEAD_DIM, dilation=3, init_std=0.0)
+        for _ in range(LAYERS)
+    ).to(dtype)
+    ours.load_state_dict(plain.state_dict())
+    return ours, hidden, rows, weight
+
+
+def forward(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor]) -> Tensor:
+    """The hidden states after all layers; each adds its contribution."""
+    for layer, layer_rows in zip(layers, rows, strict=True):
+        hidden = hidden + layer(hidden, layer_rows)
+    return hidden
+
+
+def train(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor], weight: Tensor) -> None:
+    """Forward and backward."""
+    hidden.grad = None
+    layers.zero_grad(set_to_none=True)
+    (forward(layers, hidden, rows) * weight).sum().backward()
+
+
+def verify(plain: tuple, ours: tuple, bound: float) -> float:
+    """Largest relative difference of output and gradients; SystemExit where it passes the bound."""
+    worst = 0.0
+    results = []
+    for layers, hidden, rows, weight in (plain, ours):
+        with torch.no_grad():
+            out = forward(layers, hidden, rows)
+        train(layers, hidden, rows, weight)
+        results.append({"output": out, "hidden": hidden.grad, **{n: p.grad for n, p in layers.named_parameters()}})
+    for name, want in results[0].items():
+        got = results[1][name]
+        off = float((got.double() - want.double()).abs().max() / want.double().abs().max())
+        worst = max(worst, off)
+        if not off <= bound:
+            raise SystemExit(f"{name} differs by {off:.3g} of its largest value; the bound is {bound:g}")
+    return worst
+
+
+def measure(sides: dict[str, tuple], work, repeats: int) -> dict[str, float]:
+    """Median seconds of each side; the sides take turns."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(repeats):
+        for name, side in sides.items():
+            start = time.perf_counter()
+            work(*side)
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def peak(side: str, dtype: str, compiled: bool, threads: int) -> float:
+    """MiB above weights and inputs at the height of a training step, in a process of its own."""
+    command = [sys.executable, __file__, "--peak", side, "--dtype", dtype, "--threads", str(threads)]
+    command += ["--compile"] if compiled else []
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
+def print_peak(side: str, dtype: torch.dtype) -> None:
+    """Second step: the first one allocates the gradients, which both sides hold."""
+    parts = build(side, dtype)
+    train(*parts)
+    with open("/proc/self/status") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    with open("/proc/self/clear_refs", "w") as reset:
+        reset.write("5")
+    train(*parts)
+    with open("/proc/self/status") as status:
+        high = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print(f"{(high - min(resident, high)) / 1024:.0f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--compile", action="store_true", help="also torch.compile both sides")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--peak", choices=["plain", "ours"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    dtype = getattr(torch, options.dtype)
+    if options.peak:
+        print_peak(options.peak, dtype)
+        return
+    sides = {"plain": build("plain", dtype), "ours": build("ours", dtype)}
+    # Near a score of zero the root's slope reaches 500: gradients differ by far more than one rounding of float32, on
+    # either side of the same step in float64. bfloat16: the demo's formulation rounds after every operation.
+    bound = 1e-3 if dtype == torch.float32 else 0.2
+    worst = verify(sides["plain"], sides["ours"], bound)
+    print(f"equal to {worst:.2g} of the largest value, output and all gradients (bound {bound:g})")
+    if options.compile:
+        for name in ("plain", "ours"):
+            compiled = nn.ModuleList(sides[name][0])
+            for layer in compiled:
+                layer.compile(fullgraph=True)
+            sides[name] = (compiled, *sides[name][1:])
+
+    def only_forward(layers, hidden, rows, _weight):
+        with torch.no_grad():
+            forward(layers, hidden, rows)
+
+    record = {
+        "dtype": options.dtype,
+        "compile": options.compile,
+        "threads": options.threads,
+        "torch": torch.__version__,
+    }
+    for label, work in (("forward", only_forward), ("forward+backward", train)):
+        for side in sides.values():
+            work(*side)
+        seconds = measure(sides, work, options.repeats)
+        record[label] = {name: round(value, 4) for name, value in seconds.items()}
+        ratio = seconds["plain"] / seconds["ours"]
+        record[label]["ratio"] = round(ratio, 2)
+        print(f"{label:17} plain {seconds['plain']:.3f} s   ours {seconds['ours']:.3f} s   {ratio:.2f} times as fast")
+    memory = {side: peak(side, options.dtype, options.compile, options.threads) for side in ("plain", "ours")}
+    record["peak_mib"] = memory
+    print(f"peak of a step    plain {memory['plain']:.0f} MiB   ours {memory['ours']:.0f} MiB")
+    print(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()
