@@ -23,6 +23,14 @@ pub enum Error {
         /// The range, e.g. "the token map of 151669 ids".
         what: String,
     },
+    /// A row of a state that is not there.
+    #[error("row {row} is outside the state's {rows} rows")]
+    Row {
+        /// The row asked for.
+        row: i64,
+        /// How many there are.
+        rows: usize,
+    },
     /// A file that does not hold what its format promises.
     #[error("{}: {reason}", path.display())]
     File {
@@ -43,7 +51,9 @@ pub enum Error {
     #[error("tokenizer: {0}")]
     Tokenizer(String),
     /// Two threads used one hash state at the same time.
-    #[error("concurrent use of a HashState: a state belongs to one caller at a time; give each thread its own (state.copy())")]
+    #[error(
+        "concurrent use of a HashState: a state belongs to one caller at a time; give each thread its own (state.copy())"
+    )]
     Concurrent,
 }
 

@@ -1,5 +1,16 @@
 //! `HashLayout`: the numbers of one model, validated once and frozen.
 
+pub mod numpy_rng;
+pub mod primes;
+pub mod splitmix;
+
+mod digest;
+mod json;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
 /// The largest n-gram order any layout may have; window buffers are sized by it.
@@ -70,7 +81,7 @@ pub struct TokenMapId {
 }
 
 /// Multipliers of one layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Multipliers {
     /// `[N]`: shared by all columns; the column's order says how many take part.
@@ -95,9 +106,22 @@ pub struct Layer {
     pub rows: i64,
 }
 
-/// The numbers of one model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The numbers of one model; made by [`HashLayout::from_json`], which checks every one of them.
+///
+/// ```
+/// use engram_fast::layout::HashLayout;
+/// let layout = HashLayout::from_json(r#"{
+///     "format": "engram-fast-layout", "version": 1, "name": "tiny", "parameters": {},
+///     "orders": [2], "heads": 2, "max_order": 2, "columns": "order-major", "mix": "xor", "word_bits": 64,
+///     "align": "newest", "fill": 0, "boundary_ids": [],
+///     "ids": {"limit": 1000, "negative": "error", "too_large": "error"}, "token_map": null, "adds_offsets": true,
+///     "layers": [{"layer_id": 1, "multipliers": [3, 5], "moduli": [97, 101], "offsets": [0, 97], "rows": 198}]
+/// }"#)?;
+/// assert_eq!(layout.columns(), 2);
+/// assert_eq!(layout.max_row(true), 197);
+/// # Ok::<(), engram_fast::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HashLayout {
     format: String,
     version: u32,
@@ -131,4 +155,30 @@ pub struct HashLayout {
     pub adds_offsets: bool,
     /// In the order in which results are given.
     pub layers: Vec<Layer>,
+}
+
+impl HashLayout {
+    /// C: the number of columns of every layer, orders times heads.
+    pub fn columns(&self) -> usize {
+        self.orders.len() * self.heads
+    }
+
+    /// The n-gram order of each column, `[C]`.
+    pub fn column_orders(&self) -> Vec<usize> {
+        (0..self.columns())
+            .map(|column| match self.columns {
+                Columns::OrderMajor => self.orders[column / self.heads],
+                Columns::FunctionMajor => self.orders[column % self.orders.len()],
+            })
+            .collect()
+    }
+
+    /// The largest row number that any layer and column can give; decides whether int32 holds the result.
+    pub fn max_row(&self, add_offsets: bool) -> i64 {
+        let of_layer = |layer: &Layer| {
+            let last = |(modulus, offset): (&i64, &i64)| modulus - 1 + if add_offsets { *offset } else { 0 };
+            layer.moduli.iter().zip(&layer.offsets).map(last).max()
+        };
+        self.layers.iter().filter_map(of_layer).max().unwrap_or(0)
+    }
 }

@@ -1,0 +1,88 @@
+//! Raw token ids to the values that enter the products: the id range, the token map's look-up, and what is refused.
+
+use std::sync::Arc;
+
+use super::ids::Ints;
+use crate::layout::{HashLayout, IdRange, Outside};
+use crate::token_map::TokenMap;
+
+/// The first step of hashing for one layout.
+#[derive(Clone, Debug)]
+pub struct Compress {
+    map: Option<Arc<TokenMap>>,
+    range: IdRange,
+}
+
+impl Compress {
+    /// `map` is the one that `layout` names, or none where it hashes raw ids.
+    pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>) -> Self {
+        let mut range = layout.ids;
+        if let Some(map) = &map {
+            range.limit = Some(map.lookup().len() as i64);
+        }
+        Self { map, range }
+    }
+
+    /// The range of ids that a refused id is outside of, in words.
+    pub fn range_in_words(&self) -> String {
+        match (&self.map, self.range.limit) {
+            (Some(map), _) => format!("the token map of {} ids", map.lookup().len()),
+            (None, Some(limit)) => format!("the layout's vocabulary of {limit} ids"),
+            (None, None) => "the ids that the layout accepts (0 to 2^63-1)".into(),
+        }
+    }
+
+    /// Whether ids of this array's type need no check.
+    pub fn accepts_all(&self, ids: &Ints) -> bool {
+        match self.range {
+            IdRange { limit: Some(limit), negative, too_large } => {
+                ids.always_below(limit)
+                    || (negative == Outside::Enter && too_large == Outside::Enter && !ids.may_wrap())
+            }
+            IdRange { limit: None, negative, .. } => {
+                ids.always_below(i64::MAX) || (negative == Outside::Enter && !ids.may_wrap())
+            }
+        }
+    }
+
+    /// The first refused id, by its index. `live` marks the positions to look at, `wraps` that a negative value
+    /// stands for one past `i64::MAX`.
+    pub fn first_refused(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool) -> Option<usize> {
+        let limit = self.range.limit.unwrap_or(i64::MAX) as u64;
+        if raw.iter().fold(true, |inside, &id| inside & ((id as u64) < limit)) {
+            return None;
+        }
+        (0..raw.len()).find(|&i| live.is_none_or(|live| live[i] != 0) && self.refuses(raw[i], wraps))
+    }
+
+    fn refuses(&self, id: i64, wraps: bool) -> bool {
+        if id < 0 {
+            wraps || self.range.negative == Outside::Error
+        } else {
+            self.range.too_large == Outside::Error && self.range.limit.is_some_and(|limit| id >= limit)
+        }
+    }
+
+    /// Writes what each raw id contributes to `out`, or returns the index of the first refused one. What a position
+    /// that is not live gets is unspecified: nothing reads it.
+    #[inline]
+    pub fn apply(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool, out: &mut [i64]) -> Result<(), usize> {
+        let Some(map) = &self.map else {
+            out.copy_from_slice(raw);
+            return self.first_refused(raw, live, wraps).map_or(Ok(()), Err);
+        };
+        let lookup = map.lookup();
+        let mut inside = true;
+        // Plain loads: a gather instruction is slower on the processors measured.
+        for (&id, value) in raw.iter().zip(out.iter_mut()) {
+            match lookup.get(id as usize) {
+                Some(&compressed) => *value = i64::from(compressed),
+                None => {
+                    inside = false;
+                    *value = id;
+                }
+            }
+        }
+        if inside { Ok(()) } else { self.first_refused(raw, live, wraps).map_or(Ok(()), Err) }
+    }
+}

@@ -1,0 +1,257 @@
+//! The batch driver: checks, splits the tokens over threads, and takes each block through the stages.
+
+use std::cell::RefCell;
+use std::sync::Mutex;
+
+use super::hasher::Hasher;
+use super::kernels::{Row, Rows, Window};
+use super::state::{HashState, RowState};
+use super::places::Places;
+use super::window::{BLOCK, Refused, Scratch, Walk};
+use crate::layout::MAX_ORDER;
+use crate::{Error, Result, pool};
+
+/// Where the layers stand among the axes of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerAxis {
+    /// `[L, B, T, C]`.
+    First,
+    /// `[B, L, T, C]`.
+    AfterBatch,
+    /// `[B, T, L, C]`.
+    BeforeColumns,
+}
+
+/// Distances in the result, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Strides {
+    layer: usize,
+    row: usize,
+    token: usize,
+}
+
+impl Strides {
+    /// Those of a C-contiguous result for ids of `shape`.
+    pub fn new(axis: LayerAxis, layers: usize, [rows, cols]: [usize; 2], columns: usize) -> Self {
+        match axis {
+            LayerAxis::First => Self { layer: rows * cols * columns, row: cols * columns, token: columns },
+            LayerAxis::AfterBatch => Self { layer: cols * columns, row: layers * cols * columns, token: columns },
+            LayerAxis::BeforeColumns => Self { layer: columns, row: cols * layers * columns, token: layers * columns },
+        }
+    }
+}
+
+/// One call, checked but for its ids: shapes agree, masks hold 0 and 1, `cu_seqlens` is sound, rows fit their type.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The tokens.
+    pub places: Places<'a>,
+    /// What came before each row, where something did.
+    pub states: Option<&'a [RowState]>,
+    /// Indices into the layout's layers, in the order of the result.
+    pub layers: &'a [usize],
+    /// Whether rows carry their column's offset.
+    pub add_offsets: bool,
+    /// Of the result.
+    pub strides: Strides,
+    /// At most this many.
+    pub threads: usize,
+    /// Whether to look at every id before the first row is written, so that a refused id leaves the result untouched.
+    pub check_first: bool,
+    /// Whether the caller gave a flat array, for error messages.
+    pub flat: bool,
+}
+
+/// Tokens per piece of work: small enough to share out, large enough not to be noticed.
+const PIECE: usize = 16 * BLOCK;
+/// Results of more bytes than this do not stay in the caches.
+const STREAM_BYTES: usize = 8 << 20;
+
+struct Pointer<T>(*mut T);
+// SAFETY: threads write disjoint pieces of the result.
+unsafe impl<T> Sync for Pointer<T> {}
+
+thread_local! {
+    static SCRATCH: RefCell<Box<Scratch>> = RefCell::new(Scratch::new());
+}
+
+impl Hasher {
+    /// Hashes a request into `out`.
+    ///
+    /// # Errors
+    /// The first refused id in order of position, whatever the number of threads.
+    ///
+    /// # Safety
+    /// `out` is writeable, of the size that `request.strides` was made for, and overlaps nothing that is read.
+    pub unsafe fn run<T: Row>(&self, request: &Request, out: *mut T) -> Result<()> {
+        let [rows, cols] = request.places.ids.shape();
+        let tokens = rows * cols;
+        if tokens == 0 || request.layers.is_empty() {
+            return Ok(());
+        }
+        let size = tokens * request.layers.len() * self.layout().columns();
+        let threads = if tokens < pool::WORTH_SHARING { 1 } else { request.threads };
+        // Rows that are packed into blocks must not be cut between pieces.
+        let unit = if Walk::packs_rows([rows, cols]) { cols } else { 1 };
+        let piece = if threads == 1 { tokens } else { PIECE.div_ceil(unit) * unit };
+        let pieces = tokens.div_ceil(piece);
+        let stream = size * size_of::<T>() > STREAM_BYTES;
+        if request.check_first && !self.compress.accepts_all(&request.places.ids) {
+            self.in_pieces(request, pieces, threads, |i| {
+                self.check(&request.places, i * piece, tokens.min((i + 1) * piece))
+            })?;
+        }
+        let out = Pointer(out);
+        self.in_pieces(request, pieces, threads, |i| {
+            let out = &out;
+            // SAFETY: pieces are disjoint, and the caller vouches for the whole.
+            unsafe { self.hash_piece(request, i * piece, tokens.min((i + 1) * piece), out.0, stream) }
+        })
+    }
+
+    /// Runs `work` on every piece; the refusal of the earliest one becomes the error.
+    fn in_pieces(
+        &self,
+        request: &Request,
+        pieces: usize,
+        threads: usize,
+        work: impl Fn(usize) -> std::result::Result<(), Refused> + Sync,
+    ) -> Result<()> {
+        let first: Mutex<Option<Refused>> = Mutex::new(None);
+        pool::for_each(pieces, threads, |i| {
+            if let Err(refused) = work(i) {
+                let mut first = first.lock().expect("no code that can panic holds this lock");
+                *first = Some(first.map_or(refused, |other| other.min(refused)));
+            }
+        });
+        match first.into_inner().expect("as above") {
+            None => Ok(()),
+            Some(refused) => Err(self.refusal(&request.places, request.flat, refused)),
+        }
+    }
+
+    fn refusal(&self, places: &Places, flat: bool, Refused { row, col }: Refused) -> Error {
+        Error::TokenId {
+            id: places.ids.get(row, col),
+            place: if flat { format!("position {col}") } else { format!("row {row}, column {col}") },
+            what: self.compress.range_in_words(),
+        }
+    }
+
+    /// Looks at the ids of tokens `from..to` and writes nothing.
+    fn check(&self, places: &Places, mut from: usize, to: usize) -> std::result::Result<(), Refused> {
+        let Places { ids, mask, .. } = *places;
+        let cols = ids.shape()[1];
+        let (mut raw, mut flags, mut live) = ([0; BLOCK], [0; BLOCK], [0; BLOCK]);
+        while from < to {
+            let (row, col) = (from / cols, from % cols);
+            let len = BLOCK.min(to - from).min(cols - col);
+            ids.load(row, col, &mut raw[..len]);
+            if let Some(mask) = mask {
+                mask.load(row, col, &mut flags[..len]);
+                for (live, flag) in live.iter_mut().zip(&flags[..len]) {
+                    *live = u8::from(*flag != 0);
+                }
+            }
+            let live = mask.map(|_| &live[..len]);
+            if let Some(i) = self.compress.first_refused(&raw[..len], live, ids.may_wrap()) {
+                return Err(Refused { row, col: col + i });
+            }
+            from += len;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// See [`Hasher::run`]; the tokens `from..to` are this call's alone.
+    unsafe fn hash_piece<T: Row>(
+        &self,
+        request: &Request,
+        from: usize,
+        to: usize,
+        out: *mut T,
+        stream: bool,
+    ) -> std::result::Result<(), Refused> {
+        let cols = request.places.ids.shape()[1];
+        let Strides { layer: layer_stride, row: row_stride, token: token_stride } = request.strides;
+        let rows_fn = T::rows_fn(&self.kernel);
+        SCRATCH.with_borrow_mut(|scratch| {
+            let start = [from / cols, from % cols];
+            let mut walk = Walk::start(&self.rule, &self.compress, &request.places, request.states, scratch, start)?;
+            let mut left = to - from;
+            while left > 0 {
+                let len = walk.next_block(left)?;
+                left -= len;
+                let window = Window { views: walk.views(), len };
+                let parts = walk.parts();
+                // Where rows follow each other without a gap, a block of several is one stretch.
+                let joined = row_stride == cols * token_stride;
+                let stretches = if joined { &parts[..1] } else { parts };
+                for (i, &layer) in request.layers.iter().enumerate() {
+                    let plan = self.plan(layer, request.add_offsets);
+                    for part in stretches {
+                        let len = if joined { len } else { part.len };
+                        let at = i * layer_stride + part.row * row_stride + part.col * token_stride;
+                        // SAFETY: the part lies in the block and its rows in the result; the kernel was chosen for
+                        // this processor.
+                        unsafe {
+                            let window = window.part(part.at, len);
+                            rows_fn(plan, &window, Rows { data: out.add(at), stride: token_stride, stream });
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Moves each state past the first `count(b)` tokens of its row, which [`Hasher::run`] has accepted.
+    ///
+    /// # Errors
+    /// A refused id among the last tokens of a row; rows before it have moved already.
+    pub fn advance(
+        &self,
+        states: &mut [RowState],
+        places: &Places,
+        flat: bool,
+        count: impl Fn(usize) -> usize,
+    ) -> Result<()> {
+        let reach = self.rule.max_order - 1;
+        let mut values = [0; MAX_ORDER];
+        SCRATCH.with_borrow_mut(|scratch| {
+            for row in 0..states.len() {
+                let count = count(row);
+                if count == 0 {
+                    continue;
+                }
+                let walk = Walk::start(&self.rule, &self.compress, places, Some(states), scratch, [row, count])
+                    .map_err(|refused| self.refusal(places, flat, refused))?;
+                let (history, run, segment) = walk.history();
+                values[..reach].copy_from_slice(history);
+                states[row].take(&values[..reach], run, segment, &places.ids, row, count);
+            }
+            Ok(())
+        })
+    }
+
+    /// The states after the first `count(b)` tokens of each row `b`, which are checked first.
+    ///
+    /// # Errors
+    /// The first refused id.
+    pub fn feed(
+        &self,
+        states: &HashState,
+        places: &Places,
+        flat: bool,
+        count: impl Fn(usize) -> usize,
+    ) -> Result<HashState> {
+        let cols = places.ids.shape()[1];
+        let mut after = states.clone();
+        for row in 0..states.rows.len() {
+            self.check(places, row * cols, row * cols + count(row))
+                .map_err(|refused| self.refusal(places, flat, refused))?;
+        }
+        self.advance(&mut after.rows, places, flat, count)?;
+        Ok(after)
+    }
+}

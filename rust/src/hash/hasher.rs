@@ -1,0 +1,133 @@
+//! `Hasher`: a layout and its token map, prepared; the frozen handle that everything hashes with.
+
+use std::sync::Arc;
+
+use super::compress::Compress;
+use super::driver::{LayerAxis, Request, Strides};
+use super::ids::{Int, Ints};
+use super::kernels::{self, Kernel, Row};
+use super::plan::{self, LayerPlan};
+use super::state::HashState;
+use super::places::Places;
+use super::window::WindowRule;
+use crate::layout::HashLayout;
+use crate::pool;
+use crate::token_map::TokenMap;
+use crate::{Error, Result};
+
+/// Turns token ids into table rows for every layer of a layout.
+#[derive(Clone, Debug)]
+pub struct Hasher {
+    layout: Arc<HashLayout>,
+    map: Option<Arc<TokenMap>>,
+    pub(super) compress: Compress,
+    pub(super) rule: WindowRule,
+    /// One per layer, without and with offsets.
+    plans: [Vec<LayerPlan>; 2],
+    pub(super) kernel: Kernel,
+}
+
+impl Hasher {
+    /// Refuses a token map that the layout was not made for, and a missing one.
+    pub fn new(layout: Arc<HashLayout>, map: Option<Arc<TokenMap>>) -> Result<Self> {
+        match (&layout.token_map, &map) {
+            (Some(made_for), Some(map)) if made_for.digest != map.digest() => {
+                return Err(Error::value(
+                    "token_map",
+                    format!(
+                        "the layout {} was made for the token map {} of {} ids, not for {} of {} ids",
+                        layout.name,
+                        made_for.digest,
+                        made_for.length,
+                        map.digest(),
+                        map.lookup().len()
+                    ),
+                ));
+            }
+            (Some(made_for), None) => {
+                return Err(Error::value(
+                    "token_map",
+                    format!(
+                        "the layout {} hashes compressed ids and needs its token map of {} ids",
+                        layout.name, made_for.length
+                    ),
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(Error::value(
+                    "token_map",
+                    format!("the layout {} hashes raw ids and takes no token map", layout.name),
+                ));
+            }
+            _ => {}
+        }
+        let kernel = kernels::active().map_err(|reason| Error::value("ENGRAM_FAST_KERNEL", reason))?;
+        let plans =
+            [false, true].map(|add| (0..layout.layers.len()).map(|i| LayerPlan::new(&layout, i, add)).collect());
+        let rule = WindowRule {
+            max_order: layout.max_order,
+            fill: layout.fill,
+            boundary_ids: layout.boundary_ids.clone(),
+            reversed: plan::reversed(&layout),
+        };
+        Ok(Self { compress: Compress::new(&layout, map.clone()), rule, plans, kernel, layout, map })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Arc<HashLayout> {
+        &self.layout
+    }
+
+    /// The token map, where the layout has one.
+    pub fn token_map(&self) -> Option<&Arc<TokenMap>> {
+        self.map.as_ref()
+    }
+
+    /// The same hasher with another kernel, for tests and measurements.
+    pub fn with_kernel(&self, kernel: Kernel) -> Self {
+        Self { kernel, ..self.clone() }
+    }
+
+    /// The name of the kernel in use.
+    pub fn kernel(&self) -> &'static str {
+        self.kernel.name
+    }
+
+    pub(super) fn plan(&self, layer: usize, add_offsets: bool) -> &LayerPlan {
+        &self.plans[usize::from(add_offsets)][layer]
+    }
+
+    /// Rows `[L, rows, cols, C]` of a C-contiguous batch of ids `[rows, cols]`, for all layers, in the layout's own way
+    /// (with offsets where it adds them), on all processors the process may use. See [`Hasher::run`] for the rest.
+    ///
+    /// # Errors
+    /// An id outside the layout's range; rows that do not fit `R`.
+    pub fn hash_batch<I: Int, R: Row>(&self, ids: &[I], rows: usize, cols: usize) -> Result<Vec<R>> {
+        let places = Places::new(Ints::new(ids, rows, cols)?, None, None, None)?;
+        let add_offsets = self.layout.adds_offsets;
+        if size_of::<R>() == 4 && self.layout.max_row(add_offsets) > i64::from(i32::MAX) {
+            return Err(Error::value("dtype", format!("row {} is past int32", self.layout.max_row(add_offsets))));
+        }
+        let layers: Vec<usize> = (0..self.layout.layers.len()).collect();
+        let columns = self.layout.columns();
+        let mut out = vec![R::default(); layers.len() * ids.len() * columns];
+        let request = Request {
+            places,
+            states: None,
+            layers: &layers,
+            add_offsets,
+            strides: Strides::new(LayerAxis::First, layers.len(), [rows, cols], columns),
+            threads: pool::default_threads(),
+            check_first: false,
+            flat: false,
+        };
+        // SAFETY: `out` has the size that the strides were made for.
+        unsafe { self.run(&request, out.as_mut_ptr())? };
+        Ok(out)
+    }
+
+    /// A state for `batch` rows that has seen nothing.
+    pub fn new_state(&self, batch: usize) -> HashState {
+        HashState::new(batch, self.rule.max_order, self.rule.fill, self.layout.digest())
+    }
+}

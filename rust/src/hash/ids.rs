@@ -1,0 +1,200 @@
+//! `Ints`: a borrowed two-dimensional view of integers of any width, stride, alignment and byte order.
+
+use std::marker::PhantomData;
+
+use crate::{Error, Result};
+
+/// The integer types that token ids, masks and segment ids come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust integer that an [`Ints`] can view.
+pub trait Int: Copy + sealed::Sealed {
+    /// Its tag.
+    const KIND: Kind;
+}
+
+macro_rules! ints {
+    ($($t:ty => $k:ident),*) => { $(
+        impl sealed::Sealed for $t {}
+        impl Int for $t { const KIND: Kind = Kind::$k; }
+    )* };
+}
+ints!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32, u64 => U64, i64 => I64);
+
+/// Calls `$f!(type)` for the Rust type behind a [`Kind`].
+macro_rules! by_kind {
+    ($kind:expr, $f:ident) => {
+        match $kind {
+            Kind::U8 => $f!(u8),
+            Kind::I8 => $f!(i8),
+            Kind::U16 => $f!(u16),
+            Kind::I16 => $f!(i16),
+            Kind::U32 => $f!(u32),
+            Kind::I32 => $f!(i32),
+            Kind::U64 => $f!(u64),
+            Kind::I64 => $f!(i64),
+        }
+    };
+}
+
+/// Integers `[rows, cols]` somewhere in memory. Reading copies values out; nothing assumes alignment or contiguity.
+#[derive(Clone, Copy, Debug)]
+pub struct Ints<'a> {
+    data: *const u8,
+    kind: Kind,
+    swapped: bool,
+    rows: usize,
+    cols: usize,
+    row_stride: isize,
+    col_stride: isize,
+    owner: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: `Ints` only reads, and its lifetime keeps the memory alive. A writer on the other side of the language
+// border can at worst make a read return either value of a race; every value read is checked before it indexes.
+unsafe impl Send for Ints<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Ints<'_> {}
+
+impl<'a> Ints<'a> {
+    /// A C-contiguous `[rows, cols]` view of a slice.
+    pub fn new<T: Int>(values: &'a [T], rows: usize, cols: usize) -> Result<Self> {
+        if rows.checked_mul(cols) != Some(values.len()) {
+            return Err(Error::value("ids", format!("{} values cannot have the shape [{rows}, {cols}]", values.len())));
+        }
+        let size = size_of::<T>() as isize;
+        // SAFETY: the slice holds rows * cols aligned values for 'a.
+        Ok(unsafe { Self::from_raw(values.as_ptr().cast(), T::KIND, false, [rows, cols], [cols as isize * size, size]) })
+    }
+
+    /// A view of foreign memory; `strides` in bytes, possibly negative or unaligned.
+    ///
+    /// # Safety
+    /// For every `r < shape[0]`, `c < shape[1]` the integer at `data + r*strides[0] + c*strides[1]` is readable for `'a`.
+    pub unsafe fn from_raw(
+        data: *const u8,
+        kind: Kind,
+        swapped: bool,
+        shape: [usize; 2],
+        strides: [isize; 2],
+    ) -> Self {
+        let ([rows, cols], [row_stride, col_stride]) = (shape, strides);
+        Self { data, kind, swapped, rows, cols, row_stride, col_stride, owner: PhantomData }
+    }
+
+    /// `[rows, cols]`.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.rows, self.cols]
+    }
+
+    /// Whether a value may exceed `i64::MAX`, so that [`Ints::load`] returns it as a negative number.
+    pub fn may_wrap(&self) -> bool {
+        self.kind == Kind::U64
+    }
+
+    /// Whether every value this type can hold lies in `0..limit`, so that no value needs a check.
+    pub fn always_below(&self, limit: i64) -> bool {
+        match self.kind {
+            Kind::U8 => limit > u8::MAX as i64,
+            Kind::U16 => limit > u16::MAX as i64,
+            Kind::U32 => limit > u32::MAX as i64,
+            _ => false,
+        }
+    }
+
+    /// One value, exactly.
+    pub fn get(&self, row: usize, col: usize) -> i128 {
+        let mut value = [0];
+        self.load(row, col, &mut value);
+        if self.may_wrap() { value[0] as u64 as i128 } else { value[0] as i128 }
+    }
+
+    /// Copies `out.len()` values of `row` from `col` on, as `i64` (`u64` past the range wraps: see [`Ints::may_wrap`]).
+    #[inline]
+    pub fn load(&self, row: usize, col: usize, out: &mut [i64]) {
+        assert!(row < self.rows && col <= self.cols && out.len() <= self.cols - col, "read outside the array");
+        macro_rules! copy {
+            ($t:ty) => {{
+                // SAFETY: row and the columns lie inside the shape (asserted), which the constructor vouches for;
+                // reads are unaligned.
+                unsafe {
+                    let mut at = self.data.offset(row as isize * self.row_stride + col as isize * self.col_stride);
+                    if self.swapped {
+                        for value in out {
+                            *value = at.cast::<$t>().read_unaligned().swap_bytes() as i64;
+                            at = at.wrapping_offset(self.col_stride);
+                        }
+                    } else if self.col_stride == size_of::<$t>() as isize {
+                        let at = at.cast::<$t>();
+                        for (i, value) in out.iter_mut().enumerate() {
+                            *value = at.add(i).read_unaligned() as i64;
+                        }
+                    } else {
+                        for value in out {
+                            *value = at.cast::<$t>().read_unaligned() as i64;
+                            at = at.wrapping_offset(self.col_stride);
+                        }
+                    }
+                }
+            }};
+        }
+        by_kind!(self.kind, copy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_reads_back_its_extremes() {
+        macro_rules! check {
+            ($t:ty) => {{
+                let values = [<$t>::MIN, <$t>::MAX, 1, 0];
+                let view = Ints::new(&values, 2, 2).unwrap();
+                for (i, &v) in values.iter().enumerate() {
+                    assert_eq!(view.get(i / 2, i % 2), v as i128);
+                }
+            }};
+        }
+        check!(u8);
+        check!(i8);
+        check!(u16);
+        check!(i16);
+        check!(u32);
+        check!(i32);
+        check!(u64);
+        check!(i64);
+    }
+
+    #[test]
+    fn strides_offsets_and_byte_order_are_respected() {
+        let bytes: Vec<u8> = (0..64).collect();
+        // Rows run backwards, columns skip one, the first byte is odd, and the order is the foreign one.
+        // SAFETY: the furthest bytes read are 33 + 3 and 33 - 16.
+        let view = unsafe { Ints::from_raw(bytes.as_ptr().add(33), Kind::U16, true, [3, 2], [-8, 2]) };
+        assert_eq!(view.get(0, 0), i128::from(u16::from_ne_bytes([33, 34]).swap_bytes()));
+        assert_eq!(view.get(2, 1), i128::from(u16::from_ne_bytes([19, 20]).swap_bytes()));
+    }
+
+    #[test]
+    fn a_shape_that_lies_is_refused() {
+        assert!(Ints::new(&[1u8, 2, 3], 2, 2).is_err());
+        assert!(Ints::new(&[1u8, 2, 3], usize::MAX, 2).is_err());
+    }
+}

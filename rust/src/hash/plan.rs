@@ -1,0 +1,116 @@
+//! A layer's numbers in the form that the kernels read.
+
+use super::modulus::{LARGE, SMALL, scaled};
+use crate::layout::{Align, HashLayout, Layer, Multipliers};
+
+/// Kernels may read this many columns at once, so the arrays are padded to a multiple of it.
+pub const LANES: usize = 8;
+
+/// How a layer's remainders are taken; decided once, for all its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modulus {
+    /// Every modulus lies in (2^13, 2^31): one step.
+    Direct,
+    /// Every modulus lies below 2^31: two steps, the first of which changes nothing for the large ones.
+    TwoStep,
+    /// Some modulus is 2^31 or more: the processor's division.
+    Division,
+}
+
+/// How a token's window becomes the values whose remainders are the rows.
+#[derive(Clone, Debug)]
+pub enum MixPlan {
+    /// XOR of products, each order extending the last: columns are grouped by order, `heads` in each.
+    Prefix {
+        /// One per position of the window, in the window's order.
+        multipliers: Vec<i64>,
+        /// Ascending; order `n` takes the first `n` products.
+        orders: Vec<usize>,
+        /// Columns per order.
+        heads: usize,
+    },
+    /// A sum of products for each column.
+    PerColumn {
+        /// `[N][padded C]`: the coefficient of look-back `k` in column `c` at `[k][c]`.
+        coefficients: Vec<Vec<i64>>,
+    },
+}
+
+/// One layer, ready to hash.
+#[derive(Clone, Debug)]
+pub struct LayerPlan {
+    /// Columns, without padding.
+    pub columns: usize,
+    /// See [`MixPlan`].
+    pub mix: MixPlan,
+    /// Whether the mix wraps at 32 bits and is sign-extended.
+    pub narrow: bool,
+    /// See [`Modulus`].
+    pub modulus: Modulus,
+    /// `[padded C]`; harmless in the padding.
+    pub moduli: Vec<i64>,
+    /// `moduli` as 32-bit numbers; meaningless for [`Modulus::Division`].
+    pub p: Vec<u32>,
+    /// `1 / p`.
+    pub inv: Vec<f64>,
+    /// The first of two steps (equal to `p` where one is enough).
+    pub p_first: Vec<u32>,
+    /// `1 / p_first`.
+    pub inv_first: Vec<f64>,
+    /// `[padded C]`, added to the remainders; zeros where the caller wants none.
+    pub offsets: Vec<i64>,
+}
+
+impl LayerPlan {
+    /// The plan of `layout.layers[index]`, with or without its offsets.
+    pub fn new(layout: &HashLayout, index: usize, add_offsets: bool) -> Self {
+        let layer: &Layer = &layout.layers[index];
+        let columns = layer.moduli.len();
+        let padded = columns.next_multiple_of(LANES);
+        let pad = |values: &[i64], with: i64| {
+            let mut values = values.to_vec();
+            values.resize(padded, with);
+            values
+        };
+        let mix = match &layer.multipliers {
+            Multipliers::Shared(multipliers) => MixPlan::Prefix {
+                multipliers: multipliers.clone(),
+                orders: layout.orders.clone(),
+                heads: layout.heads,
+            },
+            Multipliers::PerColumn(rows) => MixPlan::PerColumn {
+                coefficients: (0..layout.max_order)
+                    .map(|k| pad(&rows.iter().map(|row| row[k]).collect::<Vec<_>>(), 0))
+                    .collect(),
+            },
+        };
+        let modulus = if layer.moduli.iter().any(|&p| p >= LARGE) {
+            Modulus::Division
+        } else if layer.moduli.iter().all(|&p| p > SMALL) {
+            Modulus::Direct
+        } else {
+            Modulus::TwoStep
+        };
+        let moduli = pad(&layer.moduli, SMALL + 1);
+        let p: Vec<u32> = moduli.iter().map(|&p| if p < LARGE { p as u32 } else { 1 }).collect();
+        let p_first: Vec<u32> = p.iter().map(|&p| scaled(p)).collect();
+        let inverse = |p: &[u32]| p.iter().map(|&p| 1.0 / f64::from(p)).collect();
+        Self {
+            columns,
+            mix,
+            narrow: layout.word_bits == 32,
+            modulus,
+            inv: inverse(&p),
+            inv_first: inverse(&p_first),
+            moduli,
+            p,
+            p_first,
+            offsets: if add_offsets { pad(&layer.offsets, 0) } else { vec![0; padded] },
+        }
+    }
+}
+
+/// Whether the kernels see the window oldest first.
+pub fn reversed(layout: &HashLayout) -> bool {
+    layout.align == Align::Oldest
+}

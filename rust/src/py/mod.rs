@@ -1,0 +1,22 @@
+//! Bindings for CPython: arrays in and out, classes, error conversion; nothing else in the crate names pyo3 or numpy.
+
+mod args;
+mod arrays;
+mod call;
+mod errors;
+mod gil;
+mod hasher;
+mod layout;
+mod state;
+mod token_map;
+
+use pyo3::prelude::*;
+
+/// The extension module `engram_fast._core`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::pool::prepare_for_fork();
+    token_map::register(module)?;
+    layout::register(module)?;
+    hasher::register(module)
+}

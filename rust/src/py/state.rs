@@ -1,0 +1,218 @@
+//! `HashState`: what a batch of sequences remembers between calls. The one class that changes, and says so.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+use super::args::int_arg;
+use super::arrays::IntArray;
+use super::hasher::PyHasher;
+use crate::hash::state::RowState;
+use crate::hash::{HashState, Ints, Places};
+use crate::{Error, Result};
+
+/// More rows than any batch has; a guard against a mistyped number.
+const MAX_BATCH: i64 = 1 << 24;
+
+/// The look-back of a batch of sequences between calls, for one layout.
+#[pyclass(name = "HashState", module = "engram_fast", frozen, weakref)]
+pub struct PyHashState {
+    inner: Mutex<HashState>,
+}
+
+impl From<HashState> for PyHashState {
+    fn from(state: HashState) -> Self {
+        Self { inner: Mutex::new(state) }
+    }
+}
+
+impl PyHashState {
+    pub fn empty(hasher: &PyHasher, batch: &Bound<PyAny>) -> PyResult<Self> {
+        match int_arg(batch, "batch")? {
+            n if (0..=MAX_BATCH).contains(&n) => Ok(hasher.inner.new_state(n as usize).into()),
+            n => Err(PyValueError::new_err(format!("batch: expected 0 to {MAX_BATCH}, got {n}"))),
+        }
+    }
+
+    /// The state, for this caller alone; an error where somebody else has it.
+    pub fn alone(&self) -> Result<MutexGuard<'_, HashState>> {
+        match self.inner.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Error::Concurrent),
+        }
+    }
+
+    /// The same, for use with `hasher`: a state of another layout is refused.
+    pub fn lock(&self, hasher: &PyHasher) -> Result<MutexGuard<'_, HashState>> {
+        let state = self.alone()?;
+        if state.layout == hasher.digest {
+            return Ok(state);
+        }
+        Err(Error::value("state", "was made by the hasher of another layout"))
+    }
+}
+
+#[pymethods]
+impl PyHashState {
+    /// Sequences.
+    #[getter]
+    fn batch(&self) -> Result<usize> {
+        Ok(self.alone()?.rows.len())
+    }
+
+    fn __len__(&self) -> Result<usize> {
+        self.batch()
+    }
+
+    fn __repr__(&self) -> Result<String> {
+        let state = self.alone()?;
+        let reach = state.rows.first().map_or(0, |row| row.values.len());
+        Ok(format!("HashState(batch={}, look_back={reach})", state.rows.len()))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> Result<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
+        if std::ptr::eq(self, other.get()) {
+            return Ok(true);
+        }
+        let (a, b) = (self.alone()?.clone(), other.get().alone()?);
+        Ok(a == *b)
+    }
+
+    /// A state of its own with the same content.
+    fn copy(&self) -> Result<Self> {
+        Ok(self.alone()?.clone().into())
+    }
+
+    fn __copy__(&self) -> Result<Self> {
+        self.copy()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Result<Self> {
+        self.copy()
+    }
+
+    /// The rows that `index` names, copied in that order: beams reordered, a prefix forked.
+    fn select(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let index = IntArray::new(index, "index", false)?;
+        if index.shape().len() != 1 {
+            return Err(PyValueError::new_err(format!("index: expected one dimension, got the shape {:?}", index.shape())));
+        }
+        Ok(self.alone()?.select(&index.to_vec())?.into())
+    }
+
+    /// Makes the rows that `index` names (all, where it is None) as new: a slot that is used again.
+    #[pyo3(signature = (index=None))]
+    fn reset(&self, index: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let index = index.map(|index| IntArray::new(index, "index", false)).transpose()?;
+        let mut state = self.alone()?;
+        let rows = match index {
+            None => (0..state.rows.len() as i64).collect(),
+            Some(index) if index.shape().len() == 1 => index.to_vec(),
+            Some(index) => {
+                let shape = index.shape();
+                return Err(PyValueError::new_err(format!("index: expected one dimension, got the shape {shape:?}")));
+            }
+        };
+        state.select(&rows)?; // refuses a row that is not there before any is touched
+        let fill = state.fill;
+        for row in rows {
+            let row = &mut state.rows[row as usize];
+            *row = RowState::new(row.values.len() + 1, fill);
+        }
+        Ok(())
+    }
+
+    /// `(history, lengths)`: int64 `[batch, N - 1]`, oldest first and right-aligned, and int64 `[batch]`.
+    #[pyo3(signature = (*, raw=false))]
+    #[allow(clippy::type_complexity)]
+    fn to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        raw: bool,
+    ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray1<i64>>)> {
+        let state = self.alone()?;
+        let mut history = vec![];
+        let mut lengths = vec![];
+        for (i, row) in state.rows.iter().enumerate() {
+            if raw && row.known < row.run {
+                return Err(PyValueError::new_err(format!(
+                    "raw: row {i} was made from compressed ids; its raw ids are not known"
+                )));
+            }
+            history.extend(if raw { &row.raw } else { &row.values });
+            lengths.push(if raw { row.known } else { row.run } as i64);
+        }
+        let reach = state.reach;
+        let history = PyArray1::from_vec(py, history).reshape([state.rows.len(), reach])?;
+        Ok((history, PyArray1::from_vec(py, lengths)))
+    }
+
+    /// A state from the last ids of each sequence, raw or compressed, oldest first, right-aligned.
+    #[classmethod]
+    #[pyo3(signature = (history, hasher, *, raw=true, lengths=None))]
+    fn from_numpy(
+        _cls: &Bound<'_, PyType>,
+        history: &Bound<'_, PyAny>,
+        hasher: &Bound<'_, PyHasher>,
+        raw: bool,
+        lengths: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let hasher = &hasher.get().inner;
+        let history = IntArray::new(history, "history", false)?;
+        let &[batch, width] = history.shape() else {
+            return Err(PyValueError::new_err(format!("history: expected [batch, ids], got the shape {:?}", history.shape())));
+        };
+        let lengths = match lengths {
+            None => vec![width as i64; batch],
+            Some(lengths) => {
+                let lengths = IntArray::new(lengths, "lengths", false)?;
+                if lengths.shape() != [batch] {
+                    let shape = lengths.shape();
+                    return Err(PyValueError::new_err(format!("lengths: expected the shape [{batch}], got {shape:?}")));
+                }
+                lengths.to_vec()
+            }
+        };
+        if let Some((row, length)) = lengths.iter().enumerate().find(|&(_, &n)| n < 0 || n > width as i64) {
+            return Err(PyValueError::new_err(format!("lengths: {length} at row {row} is outside 0..{width}")));
+        }
+        let mut state = hasher.new_state(batch);
+        let view = history.view();
+        let mut values = vec![0; width];
+        for (row, &length) in lengths.iter().enumerate() {
+            view.load(row, 0, &mut values);
+            let last = &values[width - length as usize..];
+            if raw {
+                let places = Places::new(Ints::new(last, 1, last.len())?, None, None, None)?;
+                let before = state.with_rows(vec![state.rows[row].clone()]);
+                state.rows[row] = hasher.feed(&before, &places, true, |_| last.len())?.rows.remove(0);
+            } else {
+                state.rows[row].take_compressed(last);
+            }
+        }
+        Ok(state.into())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let json = serde_json::to_vec(&*slf.get().alone()?).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok((slf.get_type().getattr("_from_bytes")?, (PyBytes::new(py, &json),)))
+    }
+
+    #[classmethod]
+    fn _from_bytes(_cls: &Bound<'_, PyType>, json: &[u8]) -> PyResult<Self> {
+        let state: HashState = serde_json::from_slice(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let sound = |row: &RowState| {
+            [row.values.len(), row.raw.len()] == [state.reach; 2] && row.run <= state.reach && row.known <= state.reach
+        };
+        if !state.rows.iter().all(sound) {
+            return Err(PyValueError::new_err("state: the pickled lengths contradict each other"));
+        }
+        Ok(state.into())
+    }
+}
