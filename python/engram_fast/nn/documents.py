@@ -38,9 +38,9 @@ def look_back_limit(
     else:
         if segment_ids.shape != (batch, length):
             raise ValueError(f"segment_ids has shape {tuple(segment_ids.shape)}, the tokens have {(batch, length)}")
-        if last_segment is None:
-            last_segment = segment_ids[:, 0] if length else segment_ids.new_zeros(batch)
-        before = torch.cat([last_segment.to(segment_ids)[:, None], segment_ids[:, :-1]], 1)[:, :length]
+        before = segment_ids.roll(1, 1)
+        first_before = segment_ids[:, :1] if last_segment is None else last_segment.to(segment_ids)[:, None]
+        before = torch.where(position == 0, first_before, before)
         start = torch.where(segment_ids != before, position, -1).cummax(1).values if length else position
         first = torch.full((1, 1), -1, device=device)
     # A document that begins at the row's start has zeros before it: no limit is needed, and none is wanted for a state.

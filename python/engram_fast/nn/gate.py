@@ -53,7 +53,7 @@ class EngramGate(nn.Module):
     def forward(
         self, hidden_states: Tensor, keys: Tensor, value: Tensor | None = None, *, mask: Tensor | None = None
     ) -> Tensor:
-        """The gate; with ``value`` [..., D]: hidden_states + gate * value in their dtype. Gate 0 where the mask is False."""
+        """The gate; with ``value`` [..., D]: hidden_states + gate * value in their dtype. Gate 0 under the mask."""
         if hidden_states.shape != keys.shape or hidden_states.shape[-2:] != self.q_weight.shape:
             raise ValueError(
                 f"hidden_states {tuple(hidden_states.shape)} and keys {tuple(keys.shape)} must both be "
