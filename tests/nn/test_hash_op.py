@@ -1,4 +1,4 @@
-"""The operator engram_fast::hash_rows and RowHasher: equal to the oracle, one node of a graph, one pass for all layers."""
+"""The operator engram_fast::hash_rows and RowHasher: the oracle's rows, one node of a graph, one pass for a model."""
 
 from __future__ import annotations
 

@@ -51,6 +51,16 @@ class RowwiseAdagrad(torch.optim.Optimizer):
                     self._update(parameter, parameter.grad, group)
         return loss
 
+    def load_state_dict(self, state_dict: dict) -> None:
+        """As of any optimizer; the state keeps its own dtype, and is a copy."""
+        super().load_state_dict(state_dict)  # casts to the parameters' dtype: too coarse for sums of squares
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        for number, parameter in zip(numbers, parameters, strict=True):
+            if number in state_dict["state"]:
+                given = state_dict["state"][number]["sum"]
+                self.state[parameter]["sum"] = given.to(parameter.device, copy=True)
+
     def _update(self, parameter: Tensor, grad: Tensor, group: dict) -> None:
         if hasattr(parameter, "to_local"):  # a DTensor sharded by rows: each process updates its own
             key, grad, parameter = parameter, _local(grad, parameter), parameter.to_local()
