@@ -4,8 +4,7 @@ An operator is opaque to ``torch.compile`` and ``torch.export``: a model that ha
 arguments are tensors, numbers and the layout's JSON, so an exported graph needs nothing of the process that made it.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: torch 2.4 reads an operator's schema from real annotations.
 from collections.abc import Sequence
 from typing import Optional
 

@@ -1,7 +1,6 @@
 """Row numbers become table rows: per-head range check and offsets, as one torch operator that graphs keep."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: torch 2.4 reads an operator's schema from real annotations.
 import torch
 from torch import Tensor
 
