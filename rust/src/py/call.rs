@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::args::{int_arg, threads_arg};
 use super::arrays::{IntArray, OutArray, row_width};
-use super::gil::detached_if;
+use super::gil::released_if;
 use super::hasher::PyHasher;
 use crate::hash::driver::{LayerAxis, Request, Strides};
 use crate::hash::kernels::Row;
@@ -257,8 +257,7 @@ impl<'py> Call<'py> {
         let size = b * t * request.layers.len() * hasher.inner.layout().columns();
         let data = data as usize; // a pointer does not cross into the closure, a number does
         // SAFETY: `data` is the checked `out` or a fresh array of exactly the result's shape.
-        detached_if(py, size >= WORTH_RELEASING, || unsafe { hasher.inner.run(&request, data as *mut T) })?;
-        Ok(())
+        released_if(py, size >= WORTH_RELEASING, || unsafe { hasher.inner.run(&request, data as *mut T) })
     }
 
     pub fn request<'a>(

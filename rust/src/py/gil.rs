@@ -1,18 +1,18 @@
 //! The one place where the interpreter is let go while the core works.
 
-use pyo3::Python;
 use pyo3::marker::Ungil;
+use pyo3::prelude::*;
 
-/// Runs `work`, which touches no Python object, with the interpreter free for other threads if it `pays`: letting go
-/// and coming back costs about as much as a few hundred rows.
-pub fn detached_if<T: Ungil>(py: Python, pays: bool, work: impl FnOnce() -> T + Ungil) -> T {
-    if pays { py.detach(work) } else { work() }
+/// The result of `work`, which touches no Python object, with the interpreter free for other threads.
+pub fn released<R: Send>(py: Python<'_>, work: impl FnOnce() -> crate::Result<R> + Ungil) -> PyResult<R> {
+    released_if(py, true, work)
 }
-/// The result of `f`, which runs without the GIL.
-pub fn released<R, F>(py: pyo3::Python<'_>, f: F) -> pyo3::PyResult<R>
-where
-    R: Send,
-    F: Send + FnOnce() -> crate::Result<R>,
-{
-    py.detach(f).map_err(pyo3::PyErr::from)
+
+/// The same where it `pays`: letting go and coming back costs about as much as hashing ten tokens.
+pub fn released_if<R: Send>(
+    py: Python<'_>,
+    pays: bool,
+    work: impl FnOnce() -> crate::Result<R> + Ungil,
+) -> PyResult<R> {
+    Ok(if pays { py.detach(work) } else { work() }?)
 }

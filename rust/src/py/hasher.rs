@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::call::{Arguments, Call, WORTH_RELEASING, WhereArrays};
-use super::gil::detached_if;
+use super::gil::released_if;
 use super::layout::PyLayout;
 use super::state::PyHashState;
 use super::token_map::PyTokenMap;
@@ -207,7 +207,7 @@ impl PyHasher {
         let empty = self.inner.new_state(batch);
         let places = place.places()?;
         let work = || self.inner.feed(&empty, &places, place.flat, |_| length);
-        Ok(PyHashState::from(detached_if(py, batch * length >= WORTH_RELEASING, work)?))
+        Ok(PyHashState::from(released_if(py, batch * length >= WORTH_RELEASING, work)?))
     }
 }
 

@@ -4,8 +4,10 @@ mod args;
 mod arrays;
 mod call;
 mod errors;
+mod files;
 mod gil;
 mod hasher;
+mod ids;
 mod layout;
 mod state;
 mod token_map;
@@ -16,6 +18,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::pool::prepare_for_fork();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    files::register(module)?;
     token_map::register(module)?;
     layout::register(module)?;
     hasher::register(module)

@@ -9,17 +9,18 @@ impl TokenMap {
     where
         I: Copy + TryInto<usize> + Into<i128>,
     {
-        ids.iter()
-            .enumerate()
-            .map(|(position, &id)| {
-                let found = id.try_into().ok().and_then(|index| self.lookup.get(index));
-                found.copied().ok_or_else(|| Error::TokenId {
-                    id: id.into(),
-                    place: place(shape, position),
-                    what: format!("the token map of {} ids", self.lookup.len()),
-                })
-            })
-            .collect()
+        // An entry is never negative, so -1 can mark the ids outside and the loop need not leave at every step.
+        let outside = -1;
+        let find = |&id: &I| id.try_into().ok().and_then(|index| self.lookup.get(index)).copied().unwrap_or(outside);
+        let compressed: Vec<i32> = ids.iter().map(find).collect();
+        match compressed.iter().position(|&value| value == outside) {
+            None => Ok(compressed),
+            Some(position) => Err(Error::TokenId {
+                id: ids[position].into(),
+                place: place(shape, position),
+                what: format!("the token map of {} ids", self.lookup.len()),
+            }),
+        }
     }
 }
 

@@ -110,6 +110,14 @@ impl TokenMap {
     /// A map given as numbers: entry `i` is the compressed id of raw id `i`. Any values from 0 to 2^31 - 1 are
     /// taken, gaps included; the compressed size is the largest plus one.
     pub fn from_lookup<I: Copy + Into<i128>>(lookup: &[I]) -> Result<Self> {
+        Self::from_numbers(lookup, Vec::new(), Metadata::new(Rule::None, "lookup", None))
+    }
+
+    /// The same for a look-up of which more is known.
+    pub fn from_numbers<I>(lookup: &[I], holes: Vec<i32>, metadata: Metadata) -> Result<Self>
+    where
+        I: Copy + Into<i128>,
+    {
         check_length("lookup", lookup.len())?;
         let convert = |(id, &value): (usize, &I)| {
             let value = value.into();
@@ -117,8 +125,7 @@ impl TokenMap {
                 Error::value("lookup", format!("compressed id {value} at position {id} is not in 0..=2147483647"))
             })
         };
-        let lookup = lookup.iter().enumerate().map(convert).collect::<Result<_>>()?;
-        Self::from_parts(lookup, Vec::new(), Metadata::new(Rule::None, "lookup", None))
+        Self::from_parts(lookup.iter().enumerate().map(convert).collect::<Result<_>>()?, holes, metadata)
     }
 
     /// The one way a map comes to be: checks every number, then computes size and digest.
@@ -165,7 +172,7 @@ impl TokenMap {
         &self.holes
     }
 
-    /// Hex sha256 of the length (little-endian u64) and the look-up (little-endian int32): content alone.
+    /// Hex sha256 of the length and the look-up, all as little-endian int32: content alone.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -194,7 +201,7 @@ fn check_length(field: &str, length: usize) -> Result<()> {
 
 fn digest(lookup: &[i32]) -> String {
     let mut hasher = Sha256::new();
-    hasher.update((lookup.len() as u64).to_le_bytes());
+    hasher.update((lookup.len() as i32).to_le_bytes());
     // A block at a time keeps the little-endian copy in L1.
     let mut block = [0u8; 4096];
     for values in lookup.chunks(block.len() / 4) {

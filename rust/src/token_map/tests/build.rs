@@ -151,3 +151,12 @@ fn equal_sizes_do_not_make_equal_maps() {
     assert_ne!(a, b);
     assert_ne!(a.digest(), b.digest());
 }
+
+#[test]
+fn a_panic_inside_the_tokenizers_crate_is_an_error() {
+    // This decoder strips more from the right than there is.
+    let decoder = json!({"type": "Strip", "content": " ", "start": 0, "stop": 5});
+    let json = tokenizer_json(&[("a", 0), (" ", 1)], decoder, &[]);
+    let message = TokenMap::from_json(&json, None, 1).unwrap_err().to_string();
+    assert!(message.contains("failed while decoding"), "{message}");
+}

@@ -108,3 +108,16 @@ fn holes_must_be_ascending_inside_and_alike() {
         assert!(matches!(error, Error::Value { field, .. } if field == "holes"));
     }
 }
+
+#[test]
+fn a_folder_that_is_missing_is_told_by_the_system_s_own_number() {
+    let folder = tempfile::tempdir().unwrap();
+    match example().save(&folder.path().join("missing/map")) {
+        Err(Error::Io { path, source }) => {
+            assert!(path.ends_with("missing/map"));
+            assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+            assert!(source.raw_os_error().is_some());
+        }
+        other => panic!("{other:?}"),
+    }
+}

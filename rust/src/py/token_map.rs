@@ -1,0 +1,197 @@
+//! `TokenMap` for Python: arguments in, one core call without the GIL, arrays out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::ndarray::ArrayView1;
+use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::gil::released;
+use super::ids::{Ids, count};
+use crate::token_map::{Metadata, Rule, TokenMap, default_threads, normalize_key};
+
+/// Raw token id to compressed id.
+#[pyclass(frozen, subclass, name = "TokenMap", module = "engram_fast._core")]
+pub struct PyTokenMap {
+    /// Shared with every hasher that uses it.
+    pub map: Arc<TokenMap>,
+}
+
+impl From<TokenMap> for PyTokenMap {
+    fn from(map: TokenMap) -> Self {
+        Self { map: Arc::new(map) }
+    }
+}
+
+#[pymethods]
+impl PyTokenMap {
+    /// The same map as an object of this class; the memory is shared.
+    #[new]
+    #[pyo3(signature = (source, /))]
+    fn new(source: &Bound<'_, Self>) -> Self {
+        Self { map: Arc::clone(&source.get().map) }
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, vocab_size = None))]
+    fn from_file(py: Python<'_>, path: PathBuf, vocab_size: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let vocab_size = vocab_size.map(|value| count(value, "vocab_size")).transpose()?;
+        released(py, || TokenMap::from_file(&path, vocab_size, default_threads())).map(Self::from)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (json, vocab_size = None))]
+    fn from_json(py: Python<'_>, json: &[u8], vocab_size: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let vocab_size = vocab_size.map(|value| count(value, "vocab_size")).transpose()?;
+        released(py, || TokenMap::from_json(json, vocab_size, default_threads())).map(Self::from)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (texts, pieces, source = "pieces"))]
+    fn build(py: Python<'_>, texts: Vec<Option<String>>, pieces: Vec<Option<String>>, source: &str) -> PyResult<Self> {
+        released(py, || TokenMap::from_pieces(&texts, &pieces, source, default_threads())).map(Self::from)
+    }
+
+    #[staticmethod]
+    fn identity(py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let n = count(n, "n")?;
+        released(py, || TokenMap::identity(n)).map(Self::from)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (lookup, holes = None, rule = "none", source = "lookup"))]
+    fn from_numbers(lookup: &Bound<'_, PyAny>, holes: Option<Vec<i32>>, rule: &str, source: &str) -> PyResult<Self> {
+        let py = lookup.py();
+        let ids = Ids::read(lookup, "lookup")?;
+        if ids.shape().len() != 1 {
+            let reason = format!("has {} dimensions, not one", ids.shape().len());
+            return Err(crate::Error::value("lookup", reason).into());
+        }
+        let rule = Rule::from_name(rule).ok_or_else(|| crate::Error::value("rule", format!("{rule:?} is unknown")))?;
+        let metadata = Metadata::new(rule, source, None);
+        let holes = holes.unwrap_or_default();
+        match &ids {
+            Ids::I32(array) => numbers(py, array.as_slice()?, holes, metadata),
+            Ids::I64(array) => numbers(py, array.as_slice()?, holes, metadata),
+            Ids::U64(array) => numbers(py, array.as_slice()?, holes, metadata),
+        }
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        released(py, || TokenMap::load(&path)).map(Self::from)
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        released(py, || self.map.save(&path))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        released(py, || TokenMap::from_bytes(data)).map(Self::from)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &released(py, || Ok(self.map.to_bytes()))?))
+    }
+
+    #[getter]
+    fn lookup<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let view = ArrayView1::from(this.get().map.lookup());
+        // SAFETY: the array's base is `this`, a frozen object that keeps the map alive and never changes it.
+        let array = unsafe { PyArray1::borrow_from_array(&view, this.clone().into_any()) };
+        // Nobody can undo this: the base offers no writeable buffer.
+        array.call_method1(intern!(this.py(), "setflags"), (false,))?;
+        Ok(array)
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.map.size()
+    }
+
+    #[getter]
+    fn holes(&self) -> &[i32] {
+        self.map.holes()
+    }
+
+    #[getter]
+    fn digest(&self) -> &str {
+        self.map.digest()
+    }
+
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in self.map.metadata().pairs() {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+
+    fn compress<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<i32>>> {
+        let py = ids.py();
+        let ids = Ids::read(ids, "ids")?;
+        let shape = ids.shape();
+        let compressed = match &ids {
+            Ids::I32(array) => self.map_ids(py, array.as_slice()?, shape),
+            Ids::I64(array) => self.map_ids(py, array.as_slice()?, shape),
+            Ids::U64(array) => self.map_ids(py, array.as_slice()?, shape),
+        }?;
+        PyArray1::from_vec(py, compressed).reshape(shape)
+    }
+
+    fn __len__(&self) -> usize {
+        self.map.len()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, Self>) -> bool {
+        self.map == other.get().map
+    }
+
+    fn __hash__(&self) -> u64 {
+        u64::from_str_radix(&self.map.digest()[..16], 16).expect("a digest is hexadecimal")
+    }
+
+    fn __repr__(&self) -> String {
+        let map = &self.map;
+        format!(
+            "TokenMap({} ids -> {} compressed, {} holes, digest {}...)",
+            map.len(),
+            map.size(),
+            map.holes().len(),
+            &map.digest()[..12]
+        )
+    }
+}
+
+impl PyTokenMap {
+    fn map_ids<I>(&self, py: Python<'_>, ids: &[I], shape: &[usize]) -> PyResult<Vec<i32>>
+    where
+        I: Copy + Sync + TryInto<usize> + Into<i128>,
+    {
+        released(py, || self.map.compress(ids, shape))
+    }
+}
+
+fn numbers<I>(py: Python<'_>, lookup: &[I], holes: Vec<i32>, metadata: Metadata) -> PyResult<PyTokenMap>
+where
+    I: Copy + Sync + Into<i128>,
+{
+    released(py, || TokenMap::from_numbers(lookup, holes, metadata)).map(PyTokenMap::from)
+}
+
+/// The key of a text: what the normalizers make of it.
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+fn normalize(text: &str) -> String {
+    normalize_key(text)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyTokenMap>()?;
+    module.add_function(wrap_pyfunction!(normalize, module)?)
+}

@@ -1,0 +1,14 @@
+"""The examples in the docstrings of the token map run and print what they say."""
+
+import doctest
+
+import pytest
+from engram_fast import megatron_map, token_map
+
+
+@pytest.mark.parametrize("module", [token_map, megatron_map])
+def test_examples(module):
+    pytest.importorskip("tokenizers", reason="needs the package tokenizers")
+    results = doctest.testmod(module)
+    assert results.attempted > 0
+    assert results.failed == 0
