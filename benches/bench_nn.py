@@ -1,6 +1,6 @@
 """Engram layers on the CPU: the demo's formulation against engram_fast.nn, same weights and inputs, one run.
 
-    python benches/bench_nn.py [--dtype float32|bfloat16] [--compile] [--repeats 7] [--threads 2]
+    python benches/bench_nn.py [--dtype float32|bfloat16] [--compile] [--repeats 7] [--threads 2] [--cpu-time]
 
 Both sides get ready row ids. Outputs and all gradients are compared first; the ratio is that of the medians, the sides
 taking turns. Peak memory is what a fresh process holds above the weights and inputs.
@@ -127,14 +127,14 @@ def verify(plain: tuple, ours: tuple, bound: float) -> float:
     return worst
 
 
-def measure(sides: dict[str, tuple], work, repeats: int) -> dict[str, float]:
+def measure(sides: dict[str, tuple], work, repeats: int, clock) -> dict[str, float]:
     """Median seconds of each side; the sides take turns."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(repeats):
         for name, side in sides.items():
-            start = time.perf_counter()
+            start = clock()
             work(*side)
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -165,10 +165,14 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="also torch.compile both sides")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu-time", action="store_true", help="processor time: for a machine that others use")
+    parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--peak", choices=["plain", "ours"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     dtype = getattr(torch, options.dtype)
+    globals()["BATCH"] = options.batch
+    clock = time.process_time if options.cpu_time else time.perf_counter
     if options.peak:
         print_peak(options.peak, dtype)
         return
@@ -198,7 +202,7 @@ def main() -> None:
     for label, work in (("forward", only_forward), ("forward+backward", train)):
         for side in sides.values():
             work(*side)
-        seconds = measure(sides, work, options.repeats)
+        seconds = measure(sides, work, options.repeats, clock)
         record[label] = {name: round(value, 4) for name, value in seconds.items()}
         ratio = seconds["plain"] / seconds["ours"]
         record[label]["ratio"] = round(ratio, 2)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch import Tensor, nn
+
 from engram_fast.nn import dispatch, formula, projection
 from engram_fast.nn.documents import look_back_limit
 from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
 from engram_fast.nn.short_conv import ConvState, ShortConv
-from torch import Tensor, nn
 
 
 class Engram(nn.Module):

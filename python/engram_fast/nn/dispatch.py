@@ -7,10 +7,11 @@ import importlib.util
 import os
 
 import torch
+from torch import Tensor
+
 from engram_fast.nn import formula
 from engram_fast.nn.fused_demo import EngramMix
 from engram_fast.nn.fused_v41 import Gate, GatedAdd
-from torch import Tensor
 
 
 def use_triton(tensor: Tensor) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch import Tensor, nn
+
 from engram_fast.nn import dispatch, formula
 from engram_fast.nn.quantized import QuantizedEmbedding, dequantize_blocks
 from engram_fast.nn.row_check import check_rows, table_rows
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
-from torch import Tensor, nn
 
 
 class EngramV41(nn.Module):

@@ -9,11 +9,12 @@ M=4, 512 tokens, Zen 4); blocks a quarter of this size gain 4 % on an idle machi
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
 from engram_fast.nn import gate_math
 from engram_fast.nn.formula import accumulate_dtype
 from engram_fast.nn.gate_math import GateBlock
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 BLOCK_ELEMENTS = 64 * 4 * 1024  # of a [n, M, D] block, for each thread: 1 MiB in float32, about L2
 

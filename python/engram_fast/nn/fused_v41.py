@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
 from engram_fast.nn import gate_math
 from engram_fast.nn.formula import accumulate_dtype
 from engram_fast.nn.fused_demo import BLOCK_ELEMENTS
 from engram_fast.nn.gate_math import GateBlock
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 
 class GatedAdd(torch.autograd.Function):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from engram_fast.nn import dispatch, formula
 from torch import Tensor, nn
+
+from engram_fast.nn import dispatch, formula
 
 
 class EngramGate(nn.Module):

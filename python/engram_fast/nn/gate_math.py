@@ -6,8 +6,9 @@ import math
 from typing import NamedTuple
 
 import torch
-from engram_fast.nn.formula import GATE_FLOOR
 from torch import Tensor
+
+from engram_fast.nn.formula import GATE_FLOOR
 
 
 class GateBlock(NamedTuple):

@@ -10,9 +10,10 @@ from typing import Optional
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from engram_fast.nn import hash_torch
 from engram_fast.nn.hash_rules import rules_of
-from torch import Tensor
 
 _HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest
 

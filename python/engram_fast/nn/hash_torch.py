@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from engram_fast.nn.hash_rules import HashRules
 from torch import Tensor
+
+from engram_fast.nn.hash_rules import HashRules
 
 
 def hash_rows(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import torch
-from engram_fast.nn.row_check import check_rows, table_rows
 from torch import Tensor, nn
+
+from engram_fast.nn.row_check import check_rows, table_rows
 
 
 class MultiHeadEmbedding(nn.Module):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import torch
-from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 from torch import Tensor, nn
+
+from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 
 
 class RowwiseAdagrad(torch.optim.Optimizer):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch import Tensor, nn
+
 from engram_fast.nn import hash_op
 from engram_fast.nn.hash_rules import numbers_of, rules_of
-from torch import Tensor, nn
 
 
 class RowHasher(nn.Module):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-from engram_fast.nn.engram_v41 import EngramV41
-from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
-from engram_fast.nn.row_check import check_rows, table_rows
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+
+from engram_fast.nn.engram_v41 import EngramV41
+from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
+from engram_fast.nn.row_check import check_rows, table_rows
 
 
 def shard_tables(model: nn.Module, mesh: DeviceMesh, *, by: str = "rows", batch_sharded: bool = False) -> nn.Module:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
 from engram_fast.nn import formula
 from engram_fast.nn.documents import look_back_limit
-from torch import Tensor, nn
 
 
 @dataclass

@@ -7,9 +7,10 @@ import math
 import torch
 import triton
 import triton.language as tl
-from engram_fast.nn.formula import GATE_FLOOR
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from engram_fast.nn.formula import GATE_FLOOR
 
 ROWS = 16  # tokens of one program of the backward, which sums the weight's gradient over them
 

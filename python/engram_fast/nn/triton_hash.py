@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
+
 from engram_fast.nn.hash_rules import HashRules
 from engram_fast.nn.hash_torch import check_ids, run_lengths
-from torch import Tensor
 
 BLOCK = 128  # tokens of one program
 
