@@ -77,13 +77,13 @@ class PlainEngram(nn.Module):
         return value + self.short_conv(value)
 
 
-def build(side: str, dtype: torch.dtype) -> tuple[nn.ModuleList, Tensor, list[Tensor], Tensor]:
+def build(side: str, dtype: torch.dtype, batch: int = BATCH) -> tuple[nn.ModuleList, Tensor, list[Tensor], Tensor]:
     """Layers, hidden states, rows of each layer, and the weight of the loss."""
     torch.manual_seed(0)
     sizes = [4001] * HEADS
     plain = nn.ModuleList(PlainEngram(D, M, sizes, HEAD_DIM) for _ in range(LAYERS)).to(dtype)
-    hidden = torch.randn(BATCH, LENGTH, M, D, dtype=dtype).requires_grad_()
-    rows = [torch.randint(0, 4001, (BATCH, LENGTH, HEADS)) for _ in range(LAYERS)]
+    hidden = torch.randn(batch, LENGTH, M, D, dtype=dtype).requires_grad_()
+    rows = [torch.randint(0, 4001, (batch, LENGTH, HEADS)) for _ in range(LAYERS)]
     weight = torch.randn(hidden.shape, dtype=dtype)
     if side == "plain":
         return plain, hidden, rows, weight
@@ -171,12 +171,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     dtype = getattr(torch, options.dtype)
-    globals()["BATCH"] = options.batch
     clock = time.process_time if options.cpu_time else time.perf_counter
     if options.peak:
         print_peak(options.peak, dtype)
         return
-    sides = {"plain": build("plain", dtype), "ours": build("ours", dtype)}
+    sides = {name: build(name, dtype, options.batch) for name in ("plain", "ours")}
     # Near a score of zero the root's slope reaches 500: gradients differ by far more than one rounding of float32, on
     # either side of the same step in float64. bfloat16: the demo's formulation rounds after every operation.
     bound = 1e-3 if dtype == torch.float32 else 0.2
@@ -197,6 +196,8 @@ def main() -> None:
         "dtype": options.dtype,
         "compile": options.compile,
         "threads": options.threads,
+        "batch": options.batch,
+        "clock": "processor" if options.cpu_time else "wall",
         "torch": torch.__version__,
     }
     for label, work in (("forward", only_forward), ("forward+backward", train)):
