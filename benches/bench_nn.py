@@ -9,6 +9,7 @@ taking turns. Peak memory is what a fresh process holds above the weights and in
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import statistics
@@ -109,22 +110,38 @@ def train(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor], weight: Ten
     (forward(layers, hidden, rows) * weight).sum().backward()
 
 
-def verify(plain: tuple, ours: tuple, bound: float) -> float:
-    """Largest relative difference of output and gradients; SystemExit where it passes the bound."""
-    worst = 0.0
-    results = []
-    for layers, hidden, rows, weight in (plain, ours):
-        with torch.no_grad():
-            out = forward(layers, hidden, rows)
-        train(layers, hidden, rows, weight)
-        results.append({"output": out, "hidden": hidden.grad, **{n: p.grad for n, p in layers.named_parameters()}})
-    for name, want in results[0].items():
-        got = results[1][name]
-        off = float((got.double() - want.double()).abs().max() / want.double().abs().max())
-        worst = max(worst, off)
-        if not off <= bound:
-            raise SystemExit(f"{name} differs by {off:.3g} of its largest value; the bound is {bound:g}")
-    return worst
+def results_of(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor], weight: Tensor) -> dict[str, Tensor]:
+    """Output and all gradients."""
+    with torch.no_grad():
+        out = forward(layers, hidden, rows)
+    train(layers, hidden, rows, weight)
+    return {"output": out, "hidden": hidden.grad, **{n: p.grad for n, p in layers.named_parameters()}}
+
+
+def verify(plain: tuple, ours: tuple) -> str:
+    """In float32: each result within 1e-3 of its largest value. In bfloat16: ours as near to float32 as the demo's.
+
+    Near a score of zero the root's slope reaches 500, so gradients differ by far more than one rounding on either side;
+    in bfloat16 single elements then mean nothing, and the norms of the errors are compared.
+    """
+    want, got = results_of(*plain), results_of(*ours)
+    if plain[1].dtype == torch.float32:
+        off = {n: float((got[n] - want[n]).abs().max() / want[n].abs().max()) for n in want}
+        name = max(off, key=off.get)
+        if not off[name] <= 1e-3:
+            raise SystemExit(f"{name} differs by {off[name]:.3g} of its largest value; the bound is 1e-3")
+        return f"equal to {off[name]:.2g} of the largest value, output and all gradients (bound 1e-3)"
+    layers, hidden, rows, weight = plain
+    exact = (copy.deepcopy(layers).float(), hidden.detach().float().requires_grad_(), rows, weight.float())
+    truth = results_of(*exact)
+    errors = [{n: float((r[n].float() - truth[n]).norm() / truth[n].norm()) for n in truth} for r in (want, got)]
+    for name, of_plain in errors[0].items():
+        if not errors[1][name] <= 1.1 * of_plain + 1e-3:
+            raise SystemExit(
+                f"{name}: off by {errors[1][name]:.3g} from float32, the demo's formulation by {of_plain:.3g}"
+            )
+    worst = [max(error.values()) for error in errors]
+    return f"no further from float32 than the demo's formulation: worst {worst[1]:.2g} against {worst[0]:.2g} (norms)"
 
 
 def measure(sides: dict[str, tuple], work, repeats: int, clock) -> dict[str, float]:
@@ -176,11 +193,7 @@ def main() -> None:
         print_peak(options.peak, dtype)
         return
     sides = {name: build(name, dtype, options.batch) for name in ("plain", "ours")}
-    # Near a score of zero the root's slope reaches 500: gradients differ by far more than one rounding of float32, on
-    # either side of the same step in float64. bfloat16: the demo's formulation rounds after every operation.
-    bound = 1e-3 if dtype == torch.float32 else 0.2
-    worst = verify(sides["plain"], sides["ours"], bound)
-    print(f"equal to {worst:.2g} of the largest value, output and all gradients (bound {bound:g})")
+    print(verify(sides["plain"], sides["ours"]))
     if options.compile:
         for name in ("plain", "ours"):
             compiled = nn.ModuleList(sides[name][0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # small tensors, and other tests beside them
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -49,4 +49,5 @@ def write_heat_map(gates: dict[int, Tensor], pieces: list[str], path: str | Path
 
 
 def _visible(piece: str) -> str:
+    piece = piece.replace("\uff5c", "|").replace("\u2581", "_")  # of special tokens: few fonts have them
     return piece.replace(" ", "\u2423").replace("\n", "\\n").replace("\t", "\\t") or "(empty)"
