@@ -119,10 +119,10 @@ def results_of(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor], weight
 
 
 def verify(plain: tuple, ours: tuple) -> str:
-    """In float32: each result within 1e-3 of its largest value. In bfloat16: ours about as near to float32 as the demo's.
+    """In float32: each result within 1e-3 of its largest value. In bfloat16: ours as near to float32 as the demo's.
 
-    Near a score of zero the root's slope reaches 500, so gradients behind a gate differ by far more than one rounding on
-    either side. In bfloat16 they are noise for such tokens, so the output and the last convolution's gradients, which
+    Near a score of zero the root's slope reaches 500, so gradients behind a gate differ by far more than one rounding.
+    In bfloat16 they are noise for such tokens, so the output and the last convolution's gradients, which
     no gate is behind, are compared there, by the norm of the error.
     """
     want, got = results_of(*plain), results_of(*ours)
@@ -156,25 +156,27 @@ def measure(sides: dict[str, tuple], work, repeats: int, clock) -> dict[str, flo
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def peak(side: str, dtype: str, compiled: bool, threads: int) -> float:
+def peak(side: str, options: argparse.Namespace) -> float:
     """MiB above weights and inputs at the height of a training step, in a process of its own."""
-    command = [sys.executable, __file__, "--peak", side, "--dtype", dtype, "--threads", str(threads)]
-    command += ["--compile"] if compiled else []
+    command = [sys.executable, __file__, "--peak", side, "--dtype", options.dtype]
+    command += ["--threads", str(options.threads), "--batch", str(options.batch)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
-def print_peak(side: str, dtype: torch.dtype) -> None:
-    """Second step: the first one allocates the gradients, which both sides hold."""
-    parts = build(side, dtype)
-    train(*parts)
-    with open("/proc/self/status") as status:
-        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+def print_peak(side: str, dtype: torch.dtype, batch: int) -> None:
+    """Highest resident memory of two steps, above that of weights and inputs; the gradients are in it on both sides."""
+
+    def status(name: str) -> int:
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(name))
+
+    parts = build(side, dtype, batch)
     with open("/proc/self/clear_refs", "w") as reset:
         reset.write("5")
+    before = status("VmRSS")
     train(*parts)
-    with open("/proc/self/status") as status:
-        high = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    print(f"{(high - min(resident, high)) / 1024:.0f}")
+    train(*parts)
+    print(f"{(status('VmHWM') - before) / 1024:.0f}")
 
 
 def main() -> None:
@@ -191,7 +193,7 @@ def main() -> None:
     dtype = getattr(torch, options.dtype)
     clock = time.process_time if options.cpu_time else time.perf_counter
     if options.peak:
-        print_peak(options.peak, dtype)
+        print_peak(options.peak, dtype, options.batch)
         return
     sides = {name: build(name, dtype, options.batch) for name in ("plain", "ours")}
     print(verify(sides["plain"], sides["ours"]))
@@ -222,7 +224,7 @@ def main() -> None:
         ratio = seconds["plain"] / seconds["ours"]
         record[label]["ratio"] = round(ratio, 2)
         print(f"{label:17} plain {seconds['plain']:.3f} s   ours {seconds['ours']:.3f} s   {ratio:.2f} times as fast")
-    memory = {side: peak(side, options.dtype, options.compile, options.threads) for side in ("plain", "ours")}
+    memory = {side: peak(side, options) for side in ("plain", "ours")}
     record["peak_mib"] = memory
     print(f"peak of a step    plain {memory['plain']:.0f} MiB   ours {memory['ours']:.0f} MiB")
     print(json.dumps(record))
