@@ -17,6 +17,13 @@ pub const AVX2: Kernel = Kernel { name: "avx2", rows_i32: avx2_i32, rows_i64: av
 pub const AVX512: Kernel =
     Kernel { name: "avx512", rows_i32: avx512_i32, rows_i64: avx512_i64, all_below: avx512_all_below };
 
+/// Orders streamed stores before all that follow. Once per piece of work: it waits until they have left the processor, which
+/// after every block doubled the time.
+pub fn fence() {
+    // SAFETY: SSE is part of the architecture, and no memory is named.
+    unsafe { _mm_sfence() }
+}
+
 /// The kernels that this processor can run, fastest first.
 pub fn available() -> Vec<Kernel> {
     let mut kernels = vec![];
@@ -157,11 +164,6 @@ macro_rules! common {
                 Self::store_words::<HOW>(at.cast(), low);
                 Self::store_words::<HOW>(at.add(4).cast(), high);
             }
-        }
-        #[inline(always)]
-        unsafe fn fence() {
-            // SAFETY: no memory is named.
-            unsafe { _mm_sfence() }
         }
     };
 }
