@@ -15,10 +15,8 @@ pub fn int_arg(object: &Bound<PyAny>, name: &str) -> PyResult<i64> {
     if object.is_instance_of::<PyBool>() {
         return Err(type_error());
     }
-    let index = py
-        .import(intern!(py, "operator"))?
-        .call_method1(intern!(py, "index"), (object,))
-        .map_err(|_| type_error())?;
+    let index =
+        py.import(intern!(py, "operator"))?.call_method1(intern!(py, "index"), (object,)).map_err(|_| type_error())?;
     index.extract().map_err(|_| PyValueError::new_err(format!("{name}: {index} is past 64 bits")))
 }
 
@@ -29,4 +27,12 @@ pub fn threads_arg(object: Option<&Bound<PyAny>>) -> PyResult<Option<usize>> {
         n if n < 1 => Err(PyValueError::new_err(format!("num_threads: expected None or at least 1, got {n}"))),
         n => Ok(Some(n as usize)),
     }
+}
+
+/// A number of ids; negative and absurd ones are errors that name it.
+pub fn count(object: &Bound<PyAny>, name: &str) -> PyResult<usize> {
+    let bad = || PyValueError::new_err(format!("{name}: {object} is not a count of ids"));
+    int_arg(object, name)
+        .map_err(|error| if error.is_instance_of::<PyValueError>(object.py()) { bad() } else { error })
+        .and_then(|number| usize::try_from(number).map_err(|_| bad()))
 }

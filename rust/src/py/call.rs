@@ -1,22 +1,28 @@
 //! One hashing call from Python: its arguments, checked before anything is written, and its result.
 
-use numpy::{PyArray3, PyArray4, PyArrayDescr, PyArrayMethods};
+use numpy::PyArrayDescr;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::args::{int_arg, threads_arg};
-use super::arrays::{IntArray, OutArray, row_width};
+use super::arrays::{IntArray, OutArray, allocate, data, row_width};
 use super::gil::released_if;
 use super::hasher::PyHasher;
 use crate::hash::driver::{LayerAxis, Request, Strides};
 use crate::hash::kernels::Row;
 use crate::hash::state::RowState;
-use crate::hash::{HashState, Places};
+use crate::hash::{HashState, Ints, Places};
 use crate::pool;
 
 /// Rows below this many are hashed before another thread could be woken.
 pub const WORTH_RELEASING: usize = 1 << 13;
+
+/// More layers than anybody asks for at once; what is iterated over might never end.
+const MAX_LAYERS: usize = 1 << 16;
+
+/// More rows than any batch has; a guard for what remembers something of every row.
+pub const MAX_BATCH: usize = 1 << 20;
 
 /// Arguments as they came.
 pub struct Arguments<'a, 'py> {
@@ -34,7 +40,7 @@ pub struct Arguments<'a, 'py> {
 
 /// Where tokens stand: the part of the arguments that states need too.
 pub struct WhereArrays<'py> {
-    pub ids: IntArray<'py>,
+    ids: IntArray<'py>,
     mask: Option<IntArray<'py>>,
     segment_ids: Option<IntArray<'py>>,
     cu_seqlens: Option<Vec<i64>>,
@@ -42,30 +48,31 @@ pub struct WhereArrays<'py> {
 }
 
 impl<'py> WhereArrays<'py> {
-    /// `batch`: the number of rows that a state wants.
+    /// `name`: the caller's word for the ids; `batch`: the number of rows that a state wants.
     pub fn new(
+        name: &str,
         ids: &Bound<'py, PyAny>,
         mask: Option<&Bound<'py, PyAny>>,
         segment_ids: Option<&Bound<'py, PyAny>>,
         cu_seqlens: Option<&Bound<'py, PyAny>>,
         batch: Option<usize>,
     ) -> PyResult<Self> {
-        let ids = IntArray::new(ids, "ids", false)?;
+        let ids = IntArray::new(ids, name, false)?;
         let flat = match ids.shape().len() {
             1 => true,
             2 => false,
             n => {
                 return Err(PyValueError::new_err(format!(
-                    "ids: expected [N] or [B, T], got {n} dimensions, shape {:?}",
+                    "{name}: expected [N] or [B, T], got {n} dimensions, shape {:?}",
                     ids.shape()
                 )));
             }
         };
-        let beside = |array: Option<&Bound<'py, PyAny>>, name: &str, bools: bool| {
-            let array = array.map(|array| IntArray::new(array, name, bools)).transpose()?;
+        let beside = |array: Option<&Bound<'py, PyAny>>, field: &str, bools: bool| {
+            let array = array.map(|array| IntArray::new(array, field, bools)).transpose()?;
             match array {
                 Some(array) if array.shape() != ids.shape() => Err(PyValueError::new_err(format!(
-                    "{name}: expected the shape of the ids, {:?}, got {:?}",
+                    "{field}: expected the shape of the ids, {:?}, got {:?}",
                     ids.shape(),
                     array.shape()
                 ))),
@@ -82,21 +89,12 @@ impl<'py> WhereArrays<'py> {
                     ids.shape()
                 )));
             }
-            Some(starts) => {
-                let starts = IntArray::new(starts, "cu_seqlens", false)?;
-                if starts.shape().len() != 1 {
-                    return Err(PyValueError::new_err(format!(
-                        "cu_seqlens: expected one dimension, got the shape {:?}",
-                        starts.shape()
-                    )));
-                }
-                Some(starts.to_vec())
-            }
+            Some(starts) => Some(IntArray::flat(starts, "cu_seqlens")?.to_vec("cu_seqlens")?),
         };
         let array = Self { ids, mask, segment_ids, cu_seqlens, flat };
         match batch {
             Some(batch) if array.shape()[0] != batch => Err(PyValueError::new_err(format!(
-                "ids: the state has {batch} rows, the ids have the shape {:?}",
+                "{name}: the state has {batch} rows, the ids have the shape {:?}",
                 array.ids.shape()
             ))),
             _ => Ok(array),
@@ -112,13 +110,14 @@ impl<'py> WhereArrays<'py> {
         }
     }
 
-    pub fn places(&self) -> crate::Result<Places<'_>> {
-        Places::new(
-            self.ids.view(),
-            self.mask.as_ref().map(IntArray::view),
-            self.segment_ids.as_ref().map(IntArray::view),
-            self.cu_seqlens.as_deref(),
-        )
+    /// The arrays as the core sees them, not checked yet.
+    pub fn views(&self) -> Views<'_> {
+        Views {
+            ids: self.ids.view(),
+            mask: self.mask.as_ref().map(IntArray::view),
+            segment_ids: self.segment_ids.as_ref().map(IntArray::view),
+            cu_seqlens: self.cu_seqlens.as_deref(),
+        }
     }
 
     /// How many tokens of each row count: `[B]`, each within 0 and T.
@@ -131,17 +130,34 @@ impl<'py> WhereArrays<'py> {
                 accepted.shape()
             )));
         }
-        let counts = accepted.to_vec();
+        let counts = accepted.to_vec("accepted")?;
         let count = |(row, &count): (usize, &i64)| {
-            usize::try_from(count).ok().filter(|&count| count <= cols).ok_or_else(|| {
-                PyValueError::new_err(format!("accepted: {count} at row {row} is outside 0..{cols}"))
-            })
+            usize::try_from(count)
+                .ok()
+                .filter(|&count| count <= cols)
+                .ok_or_else(|| PyValueError::new_err(format!("accepted: {count} at row {row} is outside 0..{cols}")))
         };
         counts.iter().enumerate().map(count).collect()
     }
 
     fn inputs(&self) -> Vec<&IntArray<'py>> {
         [Some(&self.ids), self.mask.as_ref(), self.segment_ids.as_ref()].into_iter().flatten().collect()
+    }
+}
+
+/// The arrays of a call. No Python object is in it, so that checking them, which reads all of a mask, can do without the
+/// interpreter.
+#[derive(Clone, Copy)]
+pub struct Views<'a> {
+    ids: Ints<'a>,
+    mask: Option<Ints<'a>>,
+    segment_ids: Option<Ints<'a>>,
+    cu_seqlens: Option<&'a [i64]>,
+}
+
+impl<'a> Views<'a> {
+    pub fn places(self) -> crate::Result<Places<'a>> {
+        Places::new(self.ids, self.mask, self.segment_ids, self.cu_seqlens)
     }
 }
 
@@ -159,21 +175,25 @@ pub struct Call<'py> {
 impl<'py> Call<'py> {
     pub fn new(hasher: &PyHasher, arguments: &Arguments<'_, 'py>, batch: Option<usize>) -> PyResult<Self> {
         let &Arguments { ids, mask, segment_ids, cu_seqlens, .. } = arguments;
-        let place = WhereArrays::new(ids, mask, segment_ids, cu_seqlens, batch)?;
+        let place = WhereArrays::new("ids", ids, mask, segment_ids, cu_seqlens, batch)?;
         let axis = layer_axis(arguments.layer_axis)?;
         let layers = arguments.layers.map(|layers| layer_indices(hasher, layers)).transpose()?;
         let add_offsets = match arguments.add_offsets {
             None => hasher.inner.layout().adds_offsets,
-            Some(flag) => flag.extract().map_err(|_| {
-                PyTypeError::new_err(format!("add_offsets: expected None, True or False, got {flag}"))
-            })?,
+            Some(flag) => flag
+                .extract()
+                .map_err(|_| PyTypeError::new_err(format!("add_offsets: expected None, True or False, got {flag}")))?,
         };
         let threads = threads_arg(arguments.num_threads)?;
         let out = arguments.out.map(|out| Ok::<_, PyErr>((out.clone(), OutArray::new(out)?))).transpose()?;
         let asked = arguments.dtype.map(dtype_width).transpose()?;
         let width = match (asked, &out) {
             (Some(width), Some((_, out))) if width != out.width => {
-                return Err(PyTypeError::new_err(format!("dtype: int{} differs from out's int{}", width * 8, out.width * 8)));
+                return Err(PyTypeError::new_err(format!(
+                    "dtype: int{} differs from out's int{}",
+                    width * 8,
+                    out.width * 8
+                )));
             }
             (Some(width), _) => width,
             (None, Some((_, out))) => out.width,
@@ -213,36 +233,35 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// Hashes after `state`, where there is one. The result is `out` itself or a new array.
-    pub fn hash(&self, py: Python<'py>, hasher: &PyHasher, state: Option<&HashState>) -> PyResult<Bound<'py, PyAny>> {
+    /// Hashes after `state`, where there is one. The result is `out` itself or a new array; with it come the tokens, for
+    /// whoever moves the state on.
+    pub fn hash(
+        &self,
+        py: Python<'py>,
+        hasher: &PyHasher,
+        state: Option<&HashState>,
+    ) -> PyResult<(Bound<'py, PyAny>, Places<'_>)> {
         let states = state.map(|state| &state.rows[..]);
         let (shape, dimensions) = self.shape(hasher);
-        if let Some((object, out)) = &self.out {
-            match self.width {
-                4 => self.run(py, hasher, states, out.data().cast::<i32>())?,
-                _ => self.run(py, hasher, states, out.data().cast::<i64>())?,
+        let shape = &shape[..dimensions];
+        let (result, first) = match &self.out {
+            Some((object, out)) => (object.clone(), out.data()),
+            None => {
+                let bytes = shape.iter().try_fold(self.width, |bytes, &n| bytes.checked_mul(n));
+                if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
+                    return Err(PyValueError::new_err(format!("ids: the result would have the shape {shape:?}")));
+                }
+                // Every element is written before the array is handed out; after an error it is dropped.
+                let array = allocate(py, shape, self.width, false)?;
+                let first = data(&array);
+                (array.into_any(), first)
             }
-            return Ok(object.clone());
-        }
-        let elements = shape[..dimensions].iter().try_fold(self.width, |bytes, &n| bytes.checked_mul(n));
-        if elements.is_none_or(|bytes| bytes > isize::MAX as usize) {
-            return Err(PyValueError::new_err(format!("ids: the result would have the shape {:?}", &shape[..dimensions])));
-        }
-        macro_rules! fresh {
-            ($array:ident, $shape:expr, $t:ty) => {{
-                // SAFETY: every element is written before the array is handed out; after an error it is dropped.
-                let array = unsafe { $array::<$t>::new(py, $shape, false) };
-                self.run(py, hasher, states, array.data())?;
-                Ok(array.into_any())
-            }};
-        }
-        let [a, b, c, d] = shape;
-        match (dimensions, self.width) {
-            (3, 4) => fresh!(PyArray3, [a, b, c], i32),
-            (3, _) => fresh!(PyArray3, [a, b, c], i64),
-            (_, 4) => fresh!(PyArray4, [a, b, c, d], i32),
-            (_, _) => fresh!(PyArray4, [a, b, c, d], i64),
-        }
+        };
+        let places = match self.width {
+            4 => self.run(py, hasher, states, first.cast::<i32>())?,
+            _ => self.run(py, hasher, states, first.cast::<i64>())?,
+        };
+        Ok((result, places))
     }
 
     fn run<T: Row>(
@@ -250,45 +269,38 @@ impl<'py> Call<'py> {
         py: Python<'py>,
         hasher: &PyHasher,
         states: Option<&[RowState]>,
-        data: *mut T,
-    ) -> PyResult<()> {
-        let request = self.request(py, hasher, states)?;
-        let [b, t] = self.place.shape();
-        let size = b * t * request.layers.len() * hasher.inner.layout().columns();
-        let data = data as usize; // a pointer does not cross into the closure, a number does
-        // SAFETY: `data` is the checked `out` or a fresh array of exactly the result's shape.
-        released_if(py, size >= WORTH_RELEASING, || unsafe { hasher.inner.run(&request, data as *mut T) })
-    }
-
-    pub fn request<'a>(
-        &'a self,
-        py: Python<'py>,
-        hasher: &'a PyHasher,
-        states: Option<&'a [RowState]>,
-    ) -> PyResult<Request<'a>> {
-        let layers = self.layers(hasher);
-        let shape = self.place.shape();
+        out: *mut T,
+    ) -> PyResult<Places<'_>> {
+        let (shape, layers) = (self.place.shape(), self.layers(hasher));
         let columns = hasher.inner.layout().columns();
         let axis = match (self.place.flat, self.axis) {
             (true, LayerAxis::AfterBatch) => LayerAxis::BeforeColumns, // [N, L, C]: there is no batch to come after
             (_, axis) => axis,
         };
+        let tokens = shape[0] * shape[1];
         let threads = match self.threads {
             Some(threads) => threads,
-            None if shape[0] * shape[1] < pool::WORTH_SHARING => 1,
+            None if tokens < pool::WORTH_SHARING => 1,
             None if in_loader_worker(py)? => 1,
             None => pool::default_threads(),
         };
-        Ok(Request {
-            places: self.place.places()?,
-            states,
-            layers,
-            add_offsets: self.add_offsets,
-            strides: Strides::new(axis, layers.len(), shape, columns),
-            threads,
-            check_first: self.out.is_some(),
-            flat: self.place.flat,
-        })
+        let (add_offsets, flat, check_first) = (self.add_offsets, self.place.flat, self.out.is_some());
+        let views = self.place.views();
+        let out = out as usize; // a pointer does not cross into the closure, a number does
+        let work = || {
+            let places = views.places()?;
+            let strides = Strides::new(axis, layers.len(), shape, columns);
+            let request = Request { places, states, layers, add_offsets, strides, threads, check_first, flat };
+            // SAFETY: `out` is the checked array of the caller or a fresh one, of exactly the result's shape.
+            unsafe { hasher.inner.run(&request, out as *mut T)? };
+            Ok(places)
+        };
+        released_if(py, tokens.saturating_mul(layers.len() * columns) >= WORTH_RELEASING, work)
+    }
+
+    /// Whether nothing is hashed, so that nothing has looked at the ids either.
+    pub fn has_no_layers(&self, hasher: &PyHasher) -> bool {
+        self.layers(hasher).is_empty()
     }
 }
 
@@ -307,18 +319,21 @@ fn layer_axis(axis: Option<&Bound<PyAny>>) -> PyResult<LayerAxis> {
 
 fn layer_indices(hasher: &PyHasher, layers: &Bound<PyAny>) -> PyResult<Vec<usize>> {
     let known = &hasher.inner.layout().layers;
-    let items = layers.try_iter().map_err(|_| {
-        PyTypeError::new_err(format!("layers: expected None or a sequence of layer ids, got {layers}"))
-    })?;
-    items
-        .map(|item| {
-            let id = int_arg(&item?, "layers")?;
-            known.iter().position(|layer| layer.layer_id == id).ok_or_else(|| {
-                let ids: Vec<_> = known.iter().map(|layer| layer.layer_id).collect();
-                PyValueError::new_err(format!("layers: {id} is not a layer of this layout, which has {ids:?}"))
-            })
+    let items = layers
+        .try_iter()
+        .map_err(|_| PyTypeError::new_err(format!("layers: expected None or a sequence of layer ids, got {layers}")))?;
+    let find = |item: PyResult<Bound<PyAny>>| {
+        let id = int_arg(&item?, "layers")?;
+        known.iter().position(|layer| layer.layer_id == id).ok_or_else(|| {
+            let ids: Vec<_> = known.iter().map(|layer| layer.layer_id).collect();
+            PyValueError::new_err(format!("layers: {id} is not a layer of this layout, which has {ids:?}"))
         })
-        .collect()
+    };
+    let indices = items.take(MAX_LAYERS + 1).map(find).collect::<PyResult<Vec<_>>>()?;
+    if indices.len() > MAX_LAYERS {
+        return Err(PyValueError::new_err(format!("layers: there are more than {MAX_LAYERS}")));
+    }
+    Ok(indices)
 }
 
 fn dtype_width(dtype: &Bound<PyAny>) -> PyResult<usize> {

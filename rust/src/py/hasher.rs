@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::call::{Arguments, Call, WORTH_RELEASING, WhereArrays};
+use super::call::{Arguments, Call, MAX_BATCH, WORTH_RELEASING, WhereArrays};
 use super::gil::released_if;
 use super::layout::PyLayout;
 use super::state::PyHashState;
@@ -104,10 +105,9 @@ impl PyHasher {
         cu_seqlens: Option<&Bound<'py, PyAny>>,
         num_threads: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = Arguments {
-            ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens, num_threads,
-        };
-        Call::new(self, &arguments, None)?.hash(py, self, None)
+        let arguments =
+            Arguments { ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens, num_threads };
+        Ok(Call::new(self, &arguments, None)?.hash(py, self, None)?.0)
     }
 
     /// Hash the next tokens `[B, T]` of each sequence (flat `[T]` for a state of one) and remember them in `state`.
@@ -134,12 +134,25 @@ impl PyHasher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut state = state.get().lock(self)?;
         let arguments = Arguments {
-            ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens: None, num_threads,
+            ids,
+            out,
+            dtype,
+            layer_axis,
+            layers,
+            add_offsets,
+            mask,
+            segment_ids,
+            cu_seqlens: None,
+            num_threads,
         };
         let call = Call::new(self, &arguments, Some(state.rows.len()))?;
-        let rows = call.hash(py, self, Some(&state))?;
-        let length = call.place.shape()[1];
-        self.inner.advance(&mut state.rows, &call.place.places()?, call.place.flat, |_| length)?;
+        let (rows, places) = call.hash(py, self, Some(&state))?;
+        let (length, flat) = (call.place.shape()[1], call.place.flat);
+        if call.has_no_layers(self) {
+            *state = self.inner.feed(&state, &places, flat, |_| length)?;
+        } else {
+            self.inner.advance(&mut state.rows, &places, flat, |_| length)?;
+        }
         Ok(rows)
     }
 
@@ -164,9 +177,18 @@ impl PyHasher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let state = state.get().lock(self)?;
         let arguments = Arguments {
-            ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens: None, num_threads,
+            ids,
+            out,
+            dtype,
+            layer_axis,
+            layers,
+            add_offsets,
+            mask,
+            segment_ids,
+            cu_seqlens: None,
+            num_threads,
         };
-        Call::new(self, &arguments, Some(state.rows.len()))?.hash(py, self, Some(&state))
+        Ok(Call::new(self, &arguments, Some(state.rows.len()))?.hash(py, self, Some(&state))?.0)
     }
 
     /// Feed the first `accepted[b]` of `ids[b]` to each sequence's state, as `step` would, without hashing them.
@@ -182,9 +204,9 @@ impl PyHasher {
         segment_ids: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let mut state = state.get().lock(self)?;
-        let place = WhereArrays::new(ids, mask, segment_ids, None, Some(state.rows.len()))?;
+        let place = WhereArrays::new("ids", ids, mask, segment_ids, None, Some(state.rows.len()))?;
         let counts = place.accepted(accepted)?;
-        *state = self.inner.feed(&state, &place.places()?, place.flat, |row| counts[row])?;
+        *state = self.inner.feed(&state, &place.views().places()?, place.flat, |row| counts[row])?;
         Ok(())
     }
 
@@ -202,11 +224,14 @@ impl PyHasher {
         mask: Option<&Bound<'py, PyAny>>,
         segment_ids: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<PyHashState> {
-        let place = WhereArrays::new(ids_so_far, mask, segment_ids, None, None)?;
-        let [batch, length] = place.shape();
+        let place = WhereArrays::new("ids_so_far", ids_so_far, mask, segment_ids, None, None)?;
+        let ([batch, length], flat) = (place.shape(), place.flat);
+        if batch > MAX_BATCH {
+            return Err(PyValueError::new_err(format!("ids_so_far: {batch} rows are more than {MAX_BATCH}")));
+        }
         let empty = self.inner.new_state(batch);
-        let places = place.places()?;
-        let work = || self.inner.feed(&empty, &places, place.flat, |_| length);
+        let views = place.views();
+        let work = || self.inner.feed(&empty, &views.places()?, flat, |_| length);
         Ok(PyHashState::from(released_if(py, batch * length >= WORTH_RELEASING, work)?))
     }
 }

@@ -7,7 +7,6 @@ mod errors;
 mod files;
 mod gil;
 mod hasher;
-mod ids;
 mod layout;
 mod state;
 mod token_map;
