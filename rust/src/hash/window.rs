@@ -17,6 +17,8 @@ use crate::layout::MAX_ORDER;
 pub const BLOCK: usize = 128;
 /// Room for the history before a block.
 const PAD: usize = MAX_ORDER;
+/// Room behind a block, so that kernels may read whole vectors of tokens from every view.
+const SLACK: usize = 8;
 
 /// A stretch of one row within a block.
 #[derive(Clone, Copy, Debug)]
@@ -34,13 +36,13 @@ pub struct Part {
 /// Buffers of one thread; made once and reused.
 pub struct Scratch {
     raw: [i64; BLOCK],
-    values: [i64; PAD + BLOCK],
+    values: [i64; PAD + BLOCK + SLACK],
     segment: [i64; BLOCK],
     flag: [i64; BLOCK],
     live: [u8; BLOCK],
     cut: [u8; BLOCK],
     run: [u8; BLOCK],
-    written: [[i64; BLOCK]; MAX_ORDER],
+    written: [[i64; BLOCK + SLACK]; MAX_ORDER],
     parts: Vec<Part>,
 }
 
@@ -49,13 +51,13 @@ impl Scratch {
     pub fn new() -> Box<Self> {
         Box::new(Self {
             raw: [0; BLOCK],
-            values: [0; PAD + BLOCK],
+            values: [0; PAD + BLOCK + SLACK],
             segment: [0; BLOCK],
             flag: [0; BLOCK],
             live: [0; BLOCK],
             cut: [0; BLOCK],
             run: [0; BLOCK],
-            written: [[0; BLOCK]; MAX_ORDER],
+            written: [[0; BLOCK + SLACK]; MAX_ORDER],
             parts: Vec::with_capacity(BLOCK),
         })
     }
@@ -164,7 +166,7 @@ impl<'a> Walk<'a> {
         &self.scratch.parts
     }
 
-    /// The window of the block, one array of its length per position of the window; the rest of the array is unused.
+    /// The window of the block, one array of its length per position of the window, each readable for a few values more.
     pub fn views(&self) -> [*const i64; MAX_ORDER] {
         let n = self.rule.max_order;
         std::array::from_fn(|i| {

@@ -1,6 +1,10 @@
 //! Kernels: from a block's window to its rows. One specification (`scalar`), one signature, one choice per process.
 
 pub mod scalar;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::sync::OnceLock;
 
@@ -41,7 +45,7 @@ pub struct Rows<T> {
 /// Hashes a block for one layer.
 ///
 /// # Safety
-/// Each of the first N views holds `window.len` values, `rows` has room for `window.len` tokens of the plan's columns, and
+/// Each of the first N views holds `window.len` values and is readable up to the next multiple of eight, `rows` has room for `window.len` tokens of the plan's columns, and
 /// the processor has what the kernel's name says.
 pub type RowsFn<T> = unsafe fn(plan: &LayerPlan, window: &Window, rows: Rows<T>);
 
@@ -54,11 +58,28 @@ pub struct Kernel {
     pub rows_i32: RowsFn<i32>,
     /// Rows as 64-bit numbers.
     pub rows_i64: RowsFn<i64>,
+    /// Whether every id lies in `0..limit`.
+    pub all_below: AllBelowFn,
 }
+
+/// Whether every number, taken as unsigned, is below the limit.
+///
+/// # Safety
+/// The processor has what the kernel's name says.
+pub type AllBelowFn = unsafe fn(ids: &[i64], limit: u64) -> bool;
 
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "Kernel({})", self.name)
+    }
+}
+
+impl Kernel {
+    /// Whether every id lies in `0..limit`.
+    #[inline]
+    pub fn all_below(&self, ids: &[i64], limit: u64) -> bool {
+        // SAFETY: kernels are handed out by `available`, which asks the processor.
+        unsafe { (self.all_below)(ids, limit) }
     }
 }
 
@@ -93,7 +114,14 @@ impl Row for i64 {
 /// The kernels that this processor can run, fastest first; the last is always `scalar`.
 pub fn available() -> &'static [Kernel] {
     static AVAILABLE: OnceLock<Vec<Kernel>> = OnceLock::new();
-    AVAILABLE.get_or_init(|| vec![scalar::KERNEL])
+    AVAILABLE.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        let mut kernels = x86::available();
+        #[cfg(not(target_arch = "x86_64"))]
+        let mut kernels = vec![];
+        kernels.push(scalar::KERNEL);
+        kernels
+    })
 }
 
 /// The kernel in use: the fastest one, or the one that `ENGRAM_FAST_KERNEL` names. An unknown or unsupported name is an

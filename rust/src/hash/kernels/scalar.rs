@@ -5,7 +5,13 @@ use crate::hash::modulus::remainder;
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
 
 /// See [`Kernel`].
-pub const KERNEL: Kernel = Kernel { name: "scalar", rows_i32: rows::<i32>, rows_i64: rows::<i64> };
+pub const KERNEL: Kernel = Kernel { name: "scalar", rows_i32: rows::<i32>, rows_i64: rows::<i64>, all_below };
+
+/// See [`super::AllBelowFn`]; a fold without a branch, which the compiler turns into vectors.
+#[inline(always)]
+pub fn all_below(ids: &[i64], limit: u64) -> bool {
+    ids.iter().fold(true, |inside, &id| inside & ((id as u64) < limit))
+}
 
 /// # Safety
 /// See [`super::RowsFn`]; any processor will do.
@@ -16,15 +22,14 @@ pub unsafe fn rows<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>) {
         // SAFETY: each view holds window.len values.
         let value = |i: usize| unsafe { *window.views[i].add(t) };
         match &plan.mix {
-            MixPlan::Prefix { multipliers, orders, heads } => {
+            MixPlan::Prefix { multipliers, orders } => {
                 let (mut mix, mut taken) = (0i64, 0);
-                for (o, &order) in orders.iter().enumerate() {
+                for (o, (&order, out)) in orders.iter().zip(out.chunks_exact_mut(plan.group)).enumerate() {
                     while taken < order {
                         mix ^= value(taken).wrapping_mul(multipliers[taken]);
                         taken += 1;
                     }
-                    let first = o * heads;
-                    remainders(plan, wrap(plan, mix), first, &mut out[first..first + heads]);
+                    remainders(plan, wrap(plan, mix), o * plan.padded_group, out);
                 }
             }
             MixPlan::PerColumn { coefficients } => {
@@ -43,7 +48,7 @@ fn wrap(plan: &LayerPlan, mix: i64) -> i64 {
     if plan.narrow { i64::from(mix as i32) } else { mix }
 }
 
-/// The rows of one mix in the columns from `first` on.
+/// The rows of one mix, whose numbers begin at `first` in the plan's padded arrays.
 #[inline(always)]
 fn remainders<T: Row>(plan: &LayerPlan, mix: i64, first: usize, out: &mut [T]) {
     let columns = first..first + out.len();
