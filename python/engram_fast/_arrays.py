@@ -10,11 +10,11 @@ _TOKEN_IDS = ("ids", "ids_so_far", "history")
 
 
 def as_integers(values: Any, name: str, bools: bool) -> np.ndarray:
-    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), without a copy if possible.
+    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), not copied if possible.
 
-    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the buffer,
-    array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in host
-    memory and for masked arrays; ValueError for ragged lists; and for Python ints past 64 bits ValueError too, or
+    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the
+    buffer, array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in
+    host memory and for masked arrays; ValueError for ragged lists; and for Python ints past 64 bits ValueError too, or
     IndexError where they are token ids.
     """
     if isinstance(values, np.ma.MaskedArray):

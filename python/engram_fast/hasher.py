@@ -11,6 +11,7 @@ import numpy as np
 from engram_fast import _core
 from engram_fast.layouts import HashLayout
 from engram_fast.token_map import TokenMap
+from engram_fast.trace import TracedNgram, trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,8 +23,8 @@ _TOKEN_MAP_FILE = "engram_token_map.safetensors"
 class NgramHasher(_core.Hasher):
     """A layout and its token map, prepared and frozen; safe to share between threads and to send to processes.
 
-    `layout` is a `HashLayout`; `token_map` the `TokenMap` it was made for, or None where the layout hashes raw ids. Another
-    map, a missing or a superfluous one is a ValueError that names `token_map`.
+    `layout` is a `HashLayout`; `token_map` the `TokenMap` it was made for, or None where the layout hashes raw ids.
+    Another map, a missing or a superfluous one is a ValueError that names `token_map`.
 
     >>> import engram_fast as ef
     >>> token_map = ef.TokenMap.identity(1000)
@@ -43,6 +44,10 @@ class NgramHasher(_core.Hasher):
         """
         rows = self.hash_batch(ids, dtype=np.int64)
         return dict(zip(self.layout.layer_ids, rows, strict=True))
+
+    def trace(self, ids: Any, decode: Any = None, **where: Any) -> list[TracedNgram]:
+        """Return the n-gram of every position, layer and order with its rows; see `engram_fast.trace.trace`."""
+        return trace(ids, self, decode, **where)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the layout and the token map into `folder` (made where missing), to lie beside a checkpoint.
@@ -76,4 +81,6 @@ class NgramHasher(_core.Hasher):
 
 def hash_batch(ids: Any, hasher: NgramHasher, **options: Any) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return the table row of every position, layer and column; the same as `hasher.hash_batch(ids, **options)`."""
+    if not isinstance(hasher, _core.Hasher):
+        raise TypeError(f"hasher: expected an NgramHasher, got {type(hasher).__name__}")
     return hasher.hash_batch(ids, **options)

@@ -12,6 +12,7 @@ use super::layout::PyLayout;
 use super::state::PyHashState;
 use super::token_map::PyTokenMap;
 use crate::hash::Hasher;
+use crate::hash::kernels::available;
 
 /// A layout and its token map, ready to hash.
 #[pyclass(name = "Hasher", module = "engram_fast._core", frozen, subclass)]
@@ -34,12 +35,24 @@ impl PyHasher {
 
 #[pymethods]
 impl PyHasher {
+    /// `kernel`: the name of one of `kernels()`, for tests and measurements; None takes the fastest.
     #[new]
-    #[pyo3(signature = (layout, token_map=None))]
-    fn new(layout: &Bound<'_, PyLayout>, token_map: Option<&Bound<'_, PyTokenMap>>) -> PyResult<Self> {
+    #[pyo3(signature = (layout, token_map=None, *, kernel=None))]
+    fn new(
+        layout: &Bound<'_, PyLayout>,
+        token_map: Option<&Bound<'_, PyTokenMap>>,
+        kernel: Option<&str>,
+    ) -> PyResult<Self> {
         let py = layout.py();
         let map = token_map.map(|map| map.get().map.clone());
-        let inner = Hasher::new(layout.get().inner.clone(), map)?;
+        let mut inner = Hasher::new(layout.get().inner.clone(), map)?;
+        if let Some(name) = kernel {
+            let Some(kernel) = available().iter().find(|kernel| kernel.name == name) else {
+                let names = kernels().join(", ");
+                return Err(PyValueError::new_err(format!("kernel: {name:?} is none of those that run here: {names}")));
+            };
+            inner = inner.with_kernel(*kernel);
+        }
         let fits = [false, true].map(|add| inner.layout().max_row(add) <= i64::from(i32::MAX));
         Ok(Self {
             all_layers: (0..inner.layout().layers.len()).collect(),
@@ -236,7 +249,14 @@ impl PyHasher {
     }
 }
 
+/// The names of the kernels that this processor can run, the fastest first.
+#[pyfunction]
+fn kernels() -> Vec<&'static str> {
+    available().iter().map(|kernel| kernel.name).collect()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyHasher>()?;
+    module.add_function(wrap_pyfunction!(kernels, module)?)?;
     module.add_class::<PyHashState>()
 }
