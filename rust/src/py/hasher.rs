@@ -160,12 +160,8 @@ impl PyHasher {
         };
         let call = Call::new(self, &arguments, Some(state.rows.len()))?;
         let (rows, places) = call.hash(py, self, Some(&state))?;
-        let (length, flat) = (call.place.shape()[1], call.place.flat);
-        if call.has_no_layers(self) {
-            *state = self.inner.feed(&state, &places, flat, |_| length)?;
-        } else {
-            self.inner.advance(&mut state.rows, &places, flat, |_| length)?;
-        }
+        let length = call.place.shape()[1];
+        self.inner.advance(&mut state.rows, &places, call.place.flat, |_| length)?;
         Ok(rows)
     }
 
