@@ -312,32 +312,39 @@ def test_every_verb_refuses_a_state_that_is_in_use() -> None:
     assert state == H.new_state(1)
 
 
+def longest_silence(call: Callable[[], Any]) -> tuple[float, float]:
+    """How long the call took, and the longest time in it during which another thread did not get to run."""
+    beats: list[float] = []
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.is_set():
+            beats.append(time.perf_counter())
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    begin = time.perf_counter()
+    call()
+    end = time.perf_counter()
+    stop.set()
+    thread.join()
+    inside = [begin, *(beat for beat in beats if begin <= beat <= end), end]
+    return end - begin, max(b - a for a, b in itertools.pairwise(inside))
+
+
 def test_other_threads_go_on_while_the_core_works() -> None:
     ids = np.tile(random_ids(0, (8, 16384)), (24, 1))
-    masks = np.ones(ids.shape, dtype=np.int64)
+    masks, wide, rows = np.ones(ids.shape, dtype=np.int64), np.tile(ids, (3, 1)), H.hash_batch(ids)
     for call in (
-        lambda: H.hash_batch(ids, num_threads=1),
-        lambda: H.hash_batch(ids, mask=masks, num_threads=1),
-        lambda: H.token_map.compress(np.tile(ids, (8, 1))),
+        lambda: H.hash_batch(ids, out=rows, num_threads=1),
+        lambda: H.hash_batch(ids, mask=masks, out=rows, num_threads=1),
+        lambda: H.seed(ids, mask=masks),
+        lambda: H.token_map.compress(wide),
     ):
-        beats: list[float] = []
-        stop = threading.Event()
-
-        def beat(beats: list[float] = beats, stop: threading.Event = stop) -> None:
-            while not stop.is_set():
-                beats.append(time.perf_counter())
-                time.sleep(0.002)
-
-        thread = threading.Thread(target=beat)
-        thread.start()
-        begin = time.perf_counter()
-        call()
-        end = time.perf_counter()
-        stop.set()
-        thread.join()
-        inside = [begin, *(beat for beat in beats if begin <= beat <= end), end]
-        longest = max(b - a for a, b in itertools.pairwise(inside))
-        assert end - begin < 0.02 or longest < 0.5 * (end - begin) + 0.03, (end - begin, longest)
+        # The machine may be busy with other things; once undisturbed is enough.
+        tries = [longest_silence(call) for _ in range(4)]
+        assert any(took < 0.02 or silence < 0.4 * took + 0.01 for took, silence in tries), tries
 
 
 # ---- panics -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -198,6 +198,7 @@ class Hasher:
     def seed(self, ids_so_far: Any, *, mask: Any = None, segment_ids: Any = None) -> HashState: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+@final
 class HashState:
     @property
     def batch(self) -> int: ...
