@@ -63,7 +63,7 @@ pub struct LayerPlan {
     /// Padded; added to the remainders; zeros where the caller wants none.
     pub offsets: Vec<i64>,
     /// The low halves of `offsets`, for rows of 32 bits.
-    pub offsets_low: Vec<u32>,
+    pub offsets_i32: Vec<i32>,
 }
 
 impl LayerPlan {
@@ -116,7 +116,7 @@ impl LayerPlan {
             moduli,
             p,
             p_first,
-            offsets_low: offsets.iter().map(|&offset| offset as u32).collect(),
+            offsets_i32: offsets.iter().map(|&offset| offset as i32).collect(),
             offsets,
         }
     }

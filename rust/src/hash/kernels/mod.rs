@@ -1,6 +1,8 @@
 //! Kernels: from a block's window to its rows. One specification (`scalar`), one signature, one choice per process.
 
 pub mod scalar;
+#[cfg(test)]
+mod tests;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -9,6 +11,7 @@ mod x86;
 use std::sync::OnceLock;
 
 use super::plan::LayerPlan;
+use super::window::BLOCK;
 use crate::layout::MAX_ORDER;
 
 /// The window of a block: one array of at least `len` values per position of the window, `N` of them.
@@ -16,8 +19,23 @@ use crate::layout::MAX_ORDER;
 pub struct Window {
     /// The arrays.
     pub views: [*const i64; MAX_ORDER],
-    /// Tokens.
+    /// Tokens, at most [`BLOCK`].
     pub len: usize,
+    /// Memory for the stage between, one caller's at a time.
+    pub mixes: *mut Mixes,
+}
+
+/// The mixes of a block by order: as doubles, and their low halves.
+pub struct Mixes {
+    doubles: [[f64; BLOCK]; MAX_ORDER],
+    low: [[u32; BLOCK]; MAX_ORDER],
+}
+
+impl Mixes {
+    /// Zeroed.
+    pub const fn new() -> Self {
+        Self { doubles: [[0.0; BLOCK]; MAX_ORDER], low: [[0; BLOCK]; MAX_ORDER] }
+    }
 }
 
 impl Window {
@@ -27,7 +45,7 @@ impl Window {
     /// `at + len` must not exceed the length of this window.
     pub unsafe fn part(&self, at: usize, len: usize) -> Self {
         // SAFETY: the caller stays within the arrays; views past N are never read but stay within their buffers too.
-        Self { views: self.views.map(|view| unsafe { view.add(at) }), len }
+        Self { views: self.views.map(|view| unsafe { view.add(at) }), len, mixes: self.mixes }
     }
 }
 
@@ -45,7 +63,8 @@ pub struct Rows<T> {
 /// Hashes a block for one layer.
 ///
 /// # Safety
-/// Each of the first N views holds `window.len` values and is readable up to the next multiple of eight, `rows` has room for `window.len` tokens of the plan's columns, and
+/// Each of the first N views holds `window.len` values and is readable up to the next multiple of eight, `window.mixes` is
+/// valid and nobody else's, `rows` has room for `window.len` tokens of the plan's columns, and
 /// the processor has what the kernel's name says.
 pub type RowsFn<T> = unsafe fn(plan: &LayerPlan, window: &Window, rows: Rows<T>);
 
@@ -85,16 +104,22 @@ impl Kernel {
 
 /// An integer type that rows are written in.
 pub trait Row: Copy + Send + Sync + Default + 'static {
-    /// The remainder `r` with its column's offset; the caller has checked that it fits.
-    fn from_remainder(r: i64, offset: i64) -> Self;
+    /// A remainder plus its column's offset; the caller has checked that the sum fits.
+    fn from_remainder(r: i64, offset: Self) -> Self;
+    /// The plan's padded offsets.
+    fn offsets(plan: &LayerPlan) -> &[Self];
     /// The function of `kernel` for this type.
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self>;
 }
 
 impl Row for i32 {
     #[inline(always)]
-    fn from_remainder(r: i64, offset: i64) -> Self {
-        (r as i32).wrapping_add(offset as i32)
+    fn from_remainder(r: i64, offset: Self) -> Self {
+        (r as i32).wrapping_add(offset)
+    }
+    #[inline(always)]
+    fn offsets(plan: &LayerPlan) -> &[Self] {
+        &plan.offsets_i32
     }
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self> {
         kernel.rows_i32
@@ -103,8 +128,12 @@ impl Row for i32 {
 
 impl Row for i64 {
     #[inline(always)]
-    fn from_remainder(r: i64, offset: i64) -> Self {
+    fn from_remainder(r: i64, offset: Self) -> Self {
         r.wrapping_add(offset)
+    }
+    #[inline(always)]
+    fn offsets(plan: &LayerPlan) -> &[Self] {
+        &plan.offsets
     }
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self> {
         kernel.rows_i64
@@ -139,17 +168,5 @@ fn choose(forced: Option<&str>) -> Result<Kernel, String> {
             let names: Vec<_> = kernels.iter().map(|kernel| kernel.name).collect();
             format!("{name:?} is not a kernel this processor can run; it can run {}", names.join(", "))
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_forced_kernel_is_taken_or_refused_by_name() {
-        assert_eq!(choose(Some("scalar")).unwrap().name, "scalar");
-        assert_eq!(choose(None).unwrap().name, available()[0].name);
-        assert!(choose(Some("vax")).unwrap_err().contains("scalar"));
     }
 }

@@ -4,15 +4,8 @@
 //! halves in first-level cache; then remainders, one token at a time, so that its columns are written together. In the
 //! usual case (heads a multiple of eight, moduli past 2^13) the constants of all columns stay in registers.
 
-use std::mem::MaybeUninit;
-
-use super::{Row, Rows, Window, scalar};
+use super::{Mixes, Row, Rows, Window, scalar};
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
-use crate::hash::window::BLOCK;
-use crate::layout::MAX_ORDER;
-
-/// 1.5 * 2^52: see `modulus`.
-pub const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 /// How rows are stored.
 pub const PLAIN: u8 = 0;
@@ -94,12 +87,12 @@ impl VectorRow for i32 {
     #[inline(always)]
     unsafe fn store<S: Lanes, const HOW: u8>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize) {
         // SAFETY: the caller's; `c` begins a whole vector of the padded arrays.
-        unsafe { S::store_words::<HOW>(at, S::add(r, S::words(plan.offsets_low.as_ptr().add(c)))) }
+        unsafe { S::store_words::<HOW>(at, S::add(r, S::words(plan.offsets_i32.as_ptr().add(c).cast()))) }
     }
     #[inline(always)]
     unsafe fn store_some<S: Lanes>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize, n: usize) {
         // SAFETY: as above.
-        unsafe { S::store_some_words(at, S::add(r, S::words(plan.offsets_low.as_ptr().add(c))), n) }
+        unsafe { S::store_some_words(at, S::add(r, S::words(plan.offsets_i32.as_ptr().add(c).cast())), n) }
     }
 }
 
@@ -120,12 +113,6 @@ impl VectorRow for i64 {
     }
 }
 
-/// The mixes of a block, one row of the arrays per order.
-struct Mixes {
-    doubles: [MaybeUninit<[f64; BLOCK]>; MAX_ORDER],
-    low: [MaybeUninit<[u32; BLOCK]>; MAX_ORDER],
-}
-
 /// See [`super::RowsFn`].
 ///
 /// # Safety
@@ -138,21 +125,46 @@ pub unsafe fn rows<S: Lanes, T: VectorRow>(plan: &LayerPlan, window: &Window, ro
             _ if plan.modulus == Modulus::Division => scalar::rows(plan, window, rows),
             MixPlan::PerColumn { coefficients } => per_column::<S, T>(plan, coefficients, window, rows),
             MixPlan::Prefix { multipliers, orders } => {
-                let mut mixes = Mixes {
-                    doubles: [const { MaybeUninit::uninit() }; MAX_ORDER],
-                    low: [const { MaybeUninit::uninit() }; MAX_ORDER],
-                };
-                mix::<S>(plan.narrow, multipliers, orders, window, &mut mixes);
-                remainders::<S, T>(plan, orders.len(), &mixes, window.len, rows);
+                let mixes = &mut *window.mixes;
+                let consecutive = orders.first() == Some(&2) && orders.len() == multipliers.len() - 1;
+                match multipliers.len() {
+                    2 if consecutive => mix_fixed::<S, 2>(plan.narrow, multipliers, window, mixes),
+                    3 if consecutive => mix_fixed::<S, 3>(plan.narrow, multipliers, window, mixes),
+                    4 if consecutive => mix_fixed::<S, 4>(plan.narrow, multipliers, window, mixes),
+                    _ => mix_any::<S>(plan.narrow, multipliers, orders, window, mixes),
+                }
+                remainders::<S, T>(plan, orders.len(), mixes, window.len, rows);
             }
         }
     }
 }
 
-/// The mixes of eight tokens at a time, each order extending the last.
+/// The mixes of eight tokens at a time for the orders 2 to `N`, each extending the last.
 #[inline(always)]
-unsafe fn mix<S: Lanes>(narrow: bool, multipliers: &[i64], orders: &[usize], window: &Window, mixes: &mut Mixes) {
-    // SAFETY: views can be read, and BLOCK-long arrays written, up to the next multiple of eight past the length.
+unsafe fn mix_fixed<S: Lanes, const N: usize>(narrow: bool, multipliers: &[i64], window: &Window, mixes: &mut Mixes) {
+    // SAFETY: views can be read, and the arrays of mixes written, up to the next multiple of eight past the length.
+    unsafe {
+        let mut splat = [S::splat_long(0); N];
+        for k in 0..N {
+            splat[k] = S::splat_long(multipliers[k]);
+        }
+        let mut t = 0;
+        while t < window.len {
+            let mut mix = S::mul(S::longs(window.views[0].add(t)), splat[0]);
+            for k in 1..N {
+                mix = S::xor(mix, S::mul(S::longs(window.views[k].add(t)), splat[k]));
+                let mix = if narrow { S::narrow(mix) } else { mix };
+                S::store_mixes(mix, mixes.doubles[k - 1].as_mut_ptr().add(t), mixes.low[k - 1].as_mut_ptr().add(t));
+            }
+            t += LANES;
+        }
+    }
+}
+
+/// The same for any ascending orders.
+#[inline(always)]
+unsafe fn mix_any<S: Lanes>(narrow: bool, multipliers: &[i64], orders: &[usize], window: &Window, mixes: &mut Mixes) {
+    // SAFETY: as above.
     unsafe {
         for t in (0..window.len).step_by(LANES) {
             let mut mix = S::splat_long(0);
@@ -163,9 +175,8 @@ unsafe fn mix<S: Lanes>(narrow: bool, multipliers: &[i64], orders: &[usize], win
                     mix = S::xor(mix, S::mul(S::longs(window.views[taken].add(t)), multiplier));
                     taken += 1;
                 }
-                let doubles = mixes.doubles[o].as_mut_ptr().cast::<f64>().add(t);
-                let low = mixes.low[o].as_mut_ptr().cast::<u32>().add(t);
-                S::store_mixes(if narrow { S::narrow(mix) } else { mix }, doubles, low);
+                let mix = if narrow { S::narrow(mix) } else { mix };
+                S::store_mixes(mix, mixes.doubles[o].as_mut_ptr().add(t), mixes.low[o].as_mut_ptr().add(t));
             }
         }
     }
@@ -233,10 +244,14 @@ unsafe fn fixed<S: Lanes, T: VectorRow, const HOW: u8, const V: usize>(
     let per_order = plan.padded_group / LANES;
     // SAFETY: V vectors are what the padded arrays hold; the mixes of `len` tokens have been stored.
     unsafe {
-        let inv: [S::F; V] = std::array::from_fn(|v| S::doubles(plan.inv.as_ptr().add(v * LANES)));
-        let p: [S::U; V] = std::array::from_fn(|v| S::words(plan.p.as_ptr().add(v * LANES)));
-        let doubles: [*const f64; V] = std::array::from_fn(|v| mixes.doubles[v / per_order].as_ptr().cast());
-        let low: [*const u32; V] = std::array::from_fn(|v| mixes.low[v / per_order].as_ptr().cast());
+        let (mut inv, mut p) = ([S::splat_double(0.0); V], [S::splat_word(0); V]);
+        let (mut doubles, mut low) = ([std::ptr::null(); V], [std::ptr::null(); V]);
+        for v in 0..V {
+            inv[v] = S::doubles(plan.inv.as_ptr().add(v * LANES));
+            p[v] = S::words(plan.p.as_ptr().add(v * LANES));
+            doubles[v] = mixes.doubles[v / per_order].as_ptr();
+            low[v] = mixes.low[v / per_order].as_ptr();
+        }
         for t in 0..len {
             let out = rows.data.add(t * rows.stride);
             for v in 0..V {
@@ -261,8 +276,8 @@ unsafe fn any_shape<S: Lanes, T: VectorRow>(
     unsafe {
         for t in 0..len {
             for o in 0..orders {
-                let double = S::splat_double(*mixes.doubles[o].as_ptr().cast::<f64>().add(t));
-                let low = S::splat_word(*mixes.low[o].as_ptr().cast::<u32>().add(t));
+                let double = S::splat_double(mixes.doubles[o][t]);
+                let low = S::splat_word(mixes.low[o][t]);
                 let out = rows.data.add(t * rows.stride + o * plan.group);
                 group::<S, T>(plan, o * plan.padded_group, |_| (double, low), out);
             }

@@ -6,8 +6,9 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::vector::{self, Lanes, MAGIC, STREAM_16, STREAM_32};
+use super::vector::{self, Lanes, STREAM_16, STREAM_32};
 use super::{Kernel, Rows, Window, scalar};
+use crate::hash::modulus::MAGIC;
 use crate::hash::plan::LayerPlan;
 
 /// See [`Kernel`].
@@ -67,8 +68,10 @@ macro_rules! common {
         unsafe fn doubles(at: *const f64) -> Self::F {
             // SAFETY: the caller's pointer.
             unsafe {
-                let pair = |i| _mm_loadu_pd(at.add(i));
-                [_mm256_set_m128d(pair(4), pair(0)), _mm256_set_m128d(pair(6), pair(2))]
+                [
+                    _mm256_set_m128d(_mm_loadu_pd(at.add(4)), _mm_loadu_pd(at)),
+                    _mm256_set_m128d(_mm_loadu_pd(at.add(6)), _mm_loadu_pd(at.add(2))),
+                ]
             }
         }
         #[inline(always)]
@@ -89,8 +92,9 @@ macro_rules! common {
             // SAFETY: registers only.
             unsafe {
                 let magic = _mm256_set1_pd(MAGIC);
-                let z = |i: usize| _mm256_castpd_ps(_mm256_fmadd_pd(x[i], inv[i], magic));
-                _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(z(0), z(1)))
+                let z = [_mm256_fmadd_pd(x[0], inv[0], magic), _mm256_fmadd_pd(x[1], inv[1], magic)];
+                let packed = _mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castpd_ps(z[0]), _mm256_castpd_ps(z[1]));
+                _mm256_castps_si256(packed)
             }
         }
         #[inline(always)]
@@ -124,11 +128,10 @@ macro_rules! common {
                     STREAM_32 => _mm256_stream_si256(at.cast(), r),
                     STREAM_16 => {
                         // `_mm_stream_si128` is always the SSE instruction, and mixing those with AVX ones can stall.
-                        let stream = |at: *mut i32, r: __m128i| {
-                            asm!("vmovntdq [{}], {}", in(reg) at, in(xmm_reg) r, options(nostack, preserves_flags));
-                        };
-                        stream(at, _mm256_castsi256_si128(r));
-                        stream(at.add(4), _mm256_extracti128_si256::<1>(r));
+                        let (low, high) = (_mm256_castsi256_si128(r), _mm256_extracti128_si256::<1>(r));
+                        asm!("vmovntdq [{at}], {low}", "vmovntdq [{at} + 16], {high}",
+                            at = in(reg) at, low = in(xmm_reg) low, high = in(xmm_reg) high,
+                            options(nostack, preserves_flags));
                     }
                     _ => _mm256_storeu_si256(at.cast(), r),
                 }
@@ -146,12 +149,12 @@ macro_rules! common {
         unsafe fn store_longs<const HOW: u8>(at: *mut i64, r: Self::U, offsets: *const i64) {
             // SAFETY: the caller's pointers, `at` aligned as `HOW` says.
             unsafe {
-                let halves = [_mm256_castsi256_si128(r), _mm256_extracti128_si256::<1>(r)];
-                for (i, half) in halves.into_iter().enumerate() {
-                    let offset = _mm256_loadu_si256(offsets.add(i * 4).cast());
-                    let row = _mm256_add_epi64(_mm256_cvtepu32_epi64(half), offset);
-                    Self::store_words::<HOW>(at.add(i * 4).cast(), row);
-                }
+                let low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(r));
+                let high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(r));
+                let low = _mm256_add_epi64(low, _mm256_loadu_si256(offsets.cast()));
+                let high = _mm256_add_epi64(high, _mm256_loadu_si256(offsets.add(4).cast()));
+                Self::store_words::<HOW>(at.cast(), low);
+                Self::store_words::<HOW>(at.add(4).cast(), high);
             }
         }
         #[inline(always)]
@@ -178,55 +181,81 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn mul(a: Self::X, b: Self::X) -> Self::X {
-        // SAFETY: registers only. Low halves in full, the crossed products into the high half.
+        // SAFETY: registers only.
         unsafe {
-            std::array::from_fn(|i| {
-                let (a, b) = (a[i], b[i]);
-                let crossed = _mm256_add_epi64(
-                    _mm256_mul_epu32(a, _mm256_srli_epi64::<32>(b)),
-                    _mm256_mul_epu32(_mm256_srli_epi64::<32>(a), b),
-                );
-                _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64::<32>(crossed))
-            })
+            [mul_256(a[0], b[0]), mul_256(a[1], b[1])]
         }
     }
     #[inline(always)]
     unsafe fn xor(a: Self::X, b: Self::X) -> Self::X {
         // SAFETY: registers only.
-        unsafe { std::array::from_fn(|i| _mm256_xor_si256(a[i], b[i])) }
+        unsafe { [_mm256_xor_si256(a[0], b[0]), _mm256_xor_si256(a[1], b[1])] }
     }
     #[inline(always)]
     unsafe fn add_longs(a: Self::X, b: Self::X) -> Self::X {
         // SAFETY: registers only.
-        unsafe { std::array::from_fn(|i| _mm256_add_epi64(a[i], b[i])) }
+        unsafe { [_mm256_add_epi64(a[0], b[0]), _mm256_add_epi64(a[1], b[1])] }
     }
     #[inline(always)]
     unsafe fn narrow(x: Self::X) -> Self::X {
-        // SAFETY: registers only. The sign bits of the low halves become the high halves.
-        unsafe {
-            x.map(|x| {
-                let signs = _mm256_shuffle_epi32::<0b10_10_00_00>(_mm256_srai_epi32::<31>(x));
-                _mm256_blend_epi32::<0b1010_1010>(x, signs)
-            })
-        }
+        // SAFETY: registers only.
+        unsafe { [narrow_256(x[0]), narrow_256(x[1])] }
     }
     #[inline(always)]
     unsafe fn store_mixes(x: Self::X, doubles: *mut f64, low: *mut u32) {
-        // SAFETY: the caller's pointers. There is no instruction for a 64-bit integer to a double: the low half becomes the
-        // mantissa of a number of exponent 2^52, the high half, its sign bit turned, that of one of exponent 2^84; the second
-        // minus what both add (2^84 + 2^63 + 2^52) is exact, so the one sum rounds as the conversion would.
+        // SAFETY: the caller's pointers.
         unsafe {
-            for (i, x) in x.into_iter().enumerate() {
-                let low_part = _mm256_blend_epi32::<0b1010_1010>(x, _mm256_set1_epi32(0x4330_0000));
-                let high_part =
-                    _mm256_xor_si256(_mm256_srli_epi64::<32>(x), _mm256_set1_epi64x(0x4530_0000_8000_0000));
-                let all = _mm256_castsi256_pd(_mm256_set1_epi64x(0x4530_0000_8010_0000));
-                let high = _mm256_sub_pd(_mm256_castsi256_pd(high_part), all);
-                _mm256_storeu_pd(doubles.add(i * 4), _mm256_add_pd(high, _mm256_castsi256_pd(low_part)));
-                let packed = _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
-                _mm_storeu_si128(low.add(i * 4).cast(), _mm256_castsi256_si128(packed));
-            }
+            _mm256_storeu_pd(doubles, to_doubles_256(x[0]));
+            _mm256_storeu_pd(doubles.add(4), to_doubles_256(x[1]));
+            _mm_storeu_si128(low.cast(), low_halves_256(x[0]));
+            _mm_storeu_si128(low.add(4).cast(), low_halves_256(x[1]));
         }
+    }
+}
+
+/// The low 64 bits of products: low halves in full, the crossed ones into the high half.
+#[inline(always)]
+unsafe fn mul_256(a: __m256i, b: __m256i) -> __m256i {
+    // SAFETY: registers only.
+    unsafe {
+        let crossed = _mm256_add_epi64(
+            _mm256_mul_epu32(a, _mm256_srli_epi64::<32>(b)),
+            _mm256_mul_epu32(_mm256_srli_epi64::<32>(a), b),
+        );
+        _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64::<32>(crossed))
+    }
+}
+
+/// The sign bits of the low halves become the high halves.
+#[inline(always)]
+unsafe fn narrow_256(x: __m256i) -> __m256i {
+    // SAFETY: registers only.
+    unsafe {
+        let signs = _mm256_shuffle_epi32::<0b10_10_00_00>(_mm256_srai_epi32::<31>(x));
+        _mm256_blend_epi32::<0b1010_1010>(x, signs)
+    }
+}
+
+/// There is no AVX2 instruction for a 64-bit integer to a double. The low half becomes the mantissa of a number of exponent
+/// 2^52; the high half, its sign bit turned, that of one of exponent 2^84. The second minus what both add (2^84 + 2^63 + 2^52)
+/// is exact, so the one sum rounds as a conversion would.
+#[inline(always)]
+unsafe fn to_doubles_256(x: __m256i) -> __m256d {
+    // SAFETY: registers only.
+    unsafe {
+        let low = _mm256_blend_epi32::<0b1010_1010>(x, _mm256_set1_epi32(0x4330_0000));
+        let high = _mm256_xor_si256(_mm256_srli_epi64::<32>(x), _mm256_set1_epi64x(0x4530_0000_8000_0000));
+        let both = _mm256_castsi256_pd(_mm256_set1_epi64x(0x4530_0000_8010_0000));
+        _mm256_add_pd(_mm256_sub_pd(_mm256_castsi256_pd(high), both), _mm256_castsi256_pd(low))
+    }
+}
+
+#[inline(always)]
+unsafe fn low_halves_256(x: __m256i) -> __m128i {
+    // SAFETY: registers only.
+    unsafe {
+        let packed = _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+        _mm256_castsi256_si128(packed)
     }
 }
 
