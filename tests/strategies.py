@@ -207,7 +207,7 @@ def token_ids(draw: st.DrawFn, model: Model, shape: tuple[int, ...]) -> np.ndarr
 def shapes(draw: st.DrawFn, most: int = 700) -> tuple[int, int]:
     """[B, T] of at most about `most` tokens: the reference is slow."""
     length = draw(LENGTHS)
-    return draw(st.integers(0, max(1, min(40, most // max(1, length))))), length
+    return draw(st.integers(0, max(1, min(300, most // max(1, length))))), length
 
 
 @st.composite

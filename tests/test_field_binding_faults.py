@@ -255,6 +255,11 @@ def test_tensors_are_read_where_they_lie() -> None:
         H.hash_batch(tensor, mask=mask, segment_ids=tensor // 100),
         H.hash_batch(values, mask=values > 500, segment_ids=values // 100),
     )
+    bounds = torch.tensor([0, 3, 3, 70], dtype=torch.int32)
+    same(H.hash_batch(tensor[0], cu_seqlens=bounds), H.hash_batch(values[0], cu_seqlens=[0, 3, 3, 70]))
+    state = H.seed(tensor)
+    H.commit(state, tensor, torch.tensor([1, 2, 3, 4, 5, 70]))
+    assert state.select(torch.tensor([1, 1])).batch == 2
     for wrong in (tensor.float(), mask, tensor.to("meta"), torch.zeros(2, 3, requires_grad=True), tensor.to_sparse()):
         with pytest.raises(TypeError):
             H.hash_batch(wrong)

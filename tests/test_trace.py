@@ -58,6 +58,7 @@ def test_rows_lead_back_to_every_ngram_that_reads_them(data: st.DataObject) -> N
                 expected.setdefault(row, Counter())[column, ngram.ids, ngram.values] += 1
     for row in list(expected)[:: max(1, len(expected) // 5)]:
         readers = find_row(iter(documents), model.hasher, row, layer, chunk_tokens=data.draw(st.integers(1, 50)))
+        assert {r.layer for r in readers} == {layer}
         assert {(r.column, r.ids, r.values): r.count for r in readers} == dict(expected[row])
         assert [r.count for r in readers] == sorted((r.count for r in readers), reverse=True)
 
@@ -104,6 +105,17 @@ def test_a_long_document_is_read_in_parts_without_losing_or_repeating() -> None:
             assert sum(r.count for r in find_row(ids, hasher, row, 1, column=column)) == of_column
 
 
+def test_several_layers_are_searched_at_once() -> None:
+    hasher = hasher_of()
+    ids = np.random.default_rng(1).integers(0, 50, (4, 60))
+    apart = [reader for layer in (15, 1) for reader in find_row(ids, hasher, 5, layer)]
+    together = find_row(ids, hasher, 5, [15, 1])
+    assert {reader.layer for reader in together} == {1, 15}
+    assert sorted(together, key=lambda r: r.layer != 15) == sorted(apart, key=lambda r: r.layer != 15)
+    with pytest.raises(ValueError, match="layer: 2"):
+        find_row(ids, hasher, 5, [1, 2])
+
+
 def test_offsets_say_which_column_a_row_belongs_to() -> None:
     hasher = hasher_of()
     ids = np.arange(200)
@@ -118,7 +130,7 @@ def test_offsets_say_which_column_a_row_belongs_to() -> None:
     ("arguments", "error", "message"),
     [
         ({"row": -1}, IndexError, "row: -1"),
-        ({"row": 13}, IndexError, "row: 13 is outside the rows of column 0"),
+        ({"row": 13}, IndexError, "row: 13 is outside the rows of layer 1, column 0"),
         ({"row": 3, "column": 4}, IndexError, "column: 4"),
         ({"row": 3, "column": -1}, IndexError, "column: -1"),
         ({"row": 3, "layer": 2}, ValueError, "layer: 2"),

@@ -52,6 +52,7 @@ class TracedNgram:
 class RowReader:
     """An n-gram that reads the row in question, and how often it occurs. Fields as in `TracedNgram`."""
 
+    layer: int
     column: int
     order: int
     ids: tuple[int | None, ...]
@@ -120,7 +121,7 @@ def find_row(
     corpus: ArrayLike | Iterable[ArrayLike],
     hasher: NgramHasher,
     row: int,
-    layer: int,
+    layer: int | Iterable[int],
     *,
     column: int | None = None,
     decode: Any = None,
@@ -129,14 +130,14 @@ def find_row(
 ) -> list[RowReader]:
     """The n-grams of a corpus that read `row` of `layer`, the most frequent first: what shares a row by collision.
 
-    Those that occur equally often are in order of column and ids.
+    Those that occur equally often are in order of layer, column and ids.
 
     Args:
         corpus: raw ids: one document `[N]`, documents of equal length `[B, T]`, or any iterable of documents `[N]`,
             which may be lazy: about `chunk_tokens` tokens are held at a time.
         hasher: the hasher.
         row: of the table that all columns share where rows carry offsets, else of each column's own table.
-        layer: a layer id.
+        layer: a layer id, or several.
         column: look at this column alone; None looks at all.
         decode: as in `trace`.
         add_offsets: whether `row` counts through the layer's columns; None does as the layout does.
@@ -152,45 +153,56 @@ def find_row(
     [((7, 9), 2)]
     """
     layout = hasher.layout
-    if layer not in layout.layer_ids:
-        raise ValueError(f"layer: {layer} is not a layer of this layout, which has {list(layout.layer_ids)}")
+    layers = list(dict.fromkeys(layer)) if isinstance(layer, Iterable) else [layer]
+    for each in layers:
+        if each not in layout.layer_ids:
+            raise ValueError(f"layer: {each} is not a layer of this layout, which has {list(layout.layer_ids)}")
     row, chunk_tokens = _checks.integer("row", row, -(2**63)), _checks.integer("chunk_tokens", chunk_tokens, 1)
     add_offsets = layout.adds_offsets if add_offsets is None else _checks.boolean("add_offsets", add_offsets)
-    columns = range(layout.columns)
-    if column is not None:
-        if not 0 <= _checks.integer("column", column, -(2**63)) < layout.columns:
-            raise IndexError(f"column: {column} is outside the layer's {layout.columns} columns")
-        columns = range(int(column), int(column) + 1)
-    first = layout.offsets[layer] if add_offsets else np.zeros(layout.columns, dtype=np.int64)
-    # Columns whose rows do not reach that far are left out; the row must be in one of them.
-    columns = [c for c in columns if first[c] <= row < first[c] + layout.moduli[layer][c]]
-    if not columns and not (add_offsets and column is None and 0 <= row < layout.rows[layer]):
-        where = f"layer {layer}" if column is None else f"column {column} of layer {layer}"
+    if column is not None and not 0 <= _checks.integer("column", column, -(2**63)) < layout.columns:
+        raise IndexError(f"column: {column} is outside the layer's {layout.columns} columns")
+    columns = [_columns_with(hasher, each, row, add_offsets, column) for each in layers]
+    if not any(columns) and not any(add_offsets and column is None and 0 <= row < layout.rows[each] for each in layers):
+        where = f"layer {', '.join(map(str, layers))}" + ("" if column is None else f", column {column}")
         raise IndexError(f"row: {row} is outside the rows of {where}")
-    counts: Counter[tuple[int, tuple[int | None, ...], tuple[int, ...]]] = Counter()
+    counts: Counter[tuple[int, int, tuple[int | None, ...], tuple[int, ...]]] = Counter()
     for ids, bounds, new in _chunks(corpus, chunk_tokens, layout.max_order - 1):
-        rows = hasher.hash_batch(ids, cu_seqlens=bounds, layers=[layer], add_offsets=add_offsets)[0]
+        rows = hasher.hash_batch(ids, cu_seqlens=bounds, layers=layers, add_offsets=add_offsets)
         run: NDArray[np.int64] | None = None
-        for c in columns:
-            hits = np.flatnonzero((rows[:, c] == row) & new)
-            if len(hits) == 0:
-                continue
-            run = _reach(hasher, ids[None], cu_seqlens=bounds)[0] if run is None else run
-            _count(hasher, ids, hits, run, c, counts)
+        for index, each in enumerate(layers):
+            for c in columns[index]:
+                hits = np.flatnonzero((rows[index, :, c] == row) & new)
+                if len(hits):
+                    run = _reach(hasher, ids[None], cu_seqlens=bounds)[0] if run is None else run
+                    for ngram, count in _ngrams_at(hasher, ids, hits, run, c):
+                        counts[(each, c, *ngram)] += count
     text_of = _decoder(decode)
-    readers = [RowReader(c, len(raw), raw, values, text_of(raw), count) for (c, raw, values), count in counts.items()]
-    return sorted(readers, key=lambda r: (-r.count, r.column, [(t is not None, t or 0) for t in r.ids]))
+    readers = [
+        RowReader(each, c, len(raw), raw, values, text_of(raw), count)
+        for (each, c, raw, values), count in counts.items()
+    ]
+    place = {each: index for index, each in enumerate(layers)}
+    return sorted(readers, key=lambda r: (-r.count, place[r.layer], r.column, [(t is not None, t or 0) for t in r.ids]))
 
 
-def _count(hasher: NgramHasher, ids: NDArray, hits: NDArray, run: NDArray, column: int, counts: Counter) -> None:
-    """Adds the n-grams of `column` at the positions `hits`: equal ones are put together before Python sees them."""
+def _columns_with(hasher: NgramHasher, layer: int, row: int, add_offsets: bool, column: int | None) -> list[int]:
+    """The columns of which `row` is one, or the one of them that was asked for."""
+    layout = hasher.layout
+    first = layout.offsets[layer] if add_offsets else np.zeros(layout.columns, dtype=np.int64)
+    inside = (first <= row) & (row < first + layout.moduli[layer])
+    return [c for c in np.flatnonzero(inside).tolist() if column is None or c == column]
+
+
+def _ngrams_at(
+    hasher: NgramHasher, ids: NDArray, hits: NDArray, run: NDArray, column: int
+) -> Iterator[tuple[tuple[tuple[int | None, ...], tuple[int, ...]], int]]:
+    """The n-grams of `column` at the positions `hits`, with their counts: equal ones meet before Python sees them."""
     look_backs = np.array(_look_backs(hasher, hasher.layout.column_orders[column]))
     reached = look_backs < run[hits, None]
-    windows = np.where(reached, ids[np.maximum(hits[:, None] - look_backs, 0)], ids.dtype.type(0))
-    _, at, count = np.unique(np.concatenate([windows, reached], axis=1), axis=0, return_index=True, return_counts=True)
-    for hit, number in zip(hits[at].tolist(), count.tolist(), strict=True):
-        raw, values = _ngram(hasher, ids, hit, int(run[hit]), tuple(look_backs.tolist()))
-        counts[column, raw, values] += number
+    windows = np.where(reached, ids[np.maximum(hits[:, None] - look_backs, 0)], 0)
+    _, at, counts = np.unique(np.concatenate([windows, reached], axis=1), axis=0, return_index=True, return_counts=True)
+    for hit, count in zip(hits[at].tolist(), counts.tolist(), strict=True):
+        yield _ngram(hasher, ids, hit, int(run[hit]), tuple(look_backs.tolist())), count
 
 
 def _chunks(corpus: Any, size: int, halo: int) -> Iterator[tuple[NDArray, NDArray[np.int64], NDArray[np.bool_]]]:
