@@ -1,118 +1,30 @@
-"""Bad input to every argument of every function on hashers and states: the named exception, and nothing has changed."""
+"""Bad input to every argument of what hashes: the named exception, and nothing has changed."""
 
 from __future__ import annotations
 
 import itertools
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
+from argument_tools import (
+    HASHER,
+    IDS,
+    LARGE,
+    NO_INTEGERS,
+    OUTSIDE,
+    SHAPE,
+    STRICT,
+    TOKEN_MAP,
+    WRONG_SHAPES,
+    Broken,
+    everything_that_takes_ids,
+    out_of,
+    refused,
+    shown,
+    with_id,
+)
 from engram_fast import HashLayout, HashState, NgramHasher, TokenMap, hash_batch, hash_slice
-
-TOKEN_MAP = TokenMap.identity(1000)
-LAYOUT = HashLayout.preset(
-    "engram-demo-v1", token_map=TOKEN_MAP, engram_vocab_size=[97, 97], n_head_per_ngram=2, pad_id=0, layer_ids=[1, 15]
-)
-# Refuses negative ids, too.
-STRICT = HashLayout.preset(
-    "megatron", token_map=TOKEN_MAP, engram_vocab_size=[97, 97], n_head_per_ngram=2, pad_id=0, layer_ids=[1, 15]
-)
-HASHER = NgramHasher(STRICT, TOKEN_MAP)
-LARGE = NgramHasher(
-    HashLayout.preset("engram-demo-v1", token_map=TOKEN_MAP, engram_vocab_size=[2**31, 2**31], pad_id=0), TOKEN_MAP
-)
-IDS = np.array([[5, 7, 5, 7], [9, 2, 2, 5]])
-SHAPE = (2, 2, 4, 4)
-
-
-class Broken:
-    """Fails in the array protocol."""
-
-    def __array__(self, *arguments: Any, **options: Any) -> np.ndarray:
-        raise KeyError("broken on purpose")
-
-
-def shown(value: Any) -> str:
-    return f"{type(value).__name__}-{value!r}"[:60].replace("\n", "")
-
-
-# What holds no integers, whatever it is for.
-NO_INTEGERS = [
-    (None, TypeError),
-    ("abc", TypeError),
-    (b"abc", TypeError),
-    ({}, TypeError),
-    ({1, 2}, TypeError),
-    (1.5, TypeError),
-    (True, TypeError),
-    (object(), TypeError),
-    (iter([1, 2]), TypeError),
-    ([[None] * 4] * 2, TypeError),
-    ([["a"] * 4] * 2, TypeError),
-    ([[1.0] * 4] * 2, TypeError),
-    ([[True] * 4] * 2, TypeError),
-    ([[1, 2, 3, 4], [1, 2, 3]], ValueError),
-    ([[[1], 2, 3, 4], [1, 2, 3, 4]], ValueError),
-    (np.zeros((2, 4)), TypeError),
-    (np.zeros((2, 4), np.float16), TypeError),
-    (np.zeros((2, 4), complex), TypeError),
-    (np.zeros((2, 4), bool), TypeError),
-    (np.zeros((2, 4), object), TypeError),
-    (np.zeros((2, 4), "S3"), TypeError),
-    (np.zeros((2, 4), "U3"), TypeError),
-    (np.zeros((2, 4), "M8[s]"), TypeError),
-    (np.zeros((2, 4), "m8[s]"), TypeError),
-    (np.zeros((2, 4), [("a", "i8")]), TypeError),
-    (np.ma.array(IDS, mask=IDS > 5), TypeError),
-    (np.ma.array(IDS), TypeError),
-]
-WRONG_SHAPES = [
-    (np.array(5), ValueError),
-    (5, ValueError),
-    (np.zeros((1, 2, 4), int), ValueError),
-    (np.zeros((2, 4, 1, 1, 1), int), ValueError),
-    ([[[1]]], ValueError),
-]
-OUTSIDE = [-1, -100, 1000, 2**31, 2**32, 2**63 - 1, -(2**63), 2**63, 2**64 - 1, 2**64, 2**70, -(2**64), 10**400]
-
-
-def with_id(token_id: int) -> list[list[int]]:
-    return [[1, 2, 3, 4], [5, 6, 7, token_id]]
-
-
-def refused(error: type[Exception], message: str, call: Any, *arguments: Any, **options: Any) -> None:
-    """The call raises exactly that (a panic would be no Exception) and changes neither `out` nor the state."""
-    out, states = options.get("out"), [value for value in arguments if isinstance(value, HashState)]
-    before = None if not isinstance(out, np.ndarray) else out.tobytes()
-    states_before = [pickle.dumps(state) for state in states]
-    with pytest.raises(Exception, match=message) as raised:
-        call(*arguments, **options)
-    assert type(raised.value) is error, repr(raised.value)
-    if before is not None:
-        assert out.tobytes() == before
-    assert [pickle.dumps(state) for state in states] == states_before
-
-
-def out_of(shape: tuple[int, ...] = SHAPE, dtype: Any = np.int64) -> np.ndarray:
-    return np.full(shape, -77, dtype=dtype)
-
-
-def everything_that_takes_ids(name: str, ids: Any, error: type[Exception], message: str, **options: Any) -> None:
-    """hash_batch with and without `out`, step, peek, commit and seed refuse the same."""
-    state = HASHER.seed(IDS[:, :1])
-    if "cu_seqlens" not in options:
-        for call in (HASHER.step, HASHER.peek):
-            refused(error, message, call, ids, state, **options)
-            refused(error, message, call, ids, state, out=out_of(), **options)
-            refused(error, message, call, ids, state, layers=[], **options)
-        refused(error, message, HASHER.commit, state, ids, [4, 4], **options)
-        seed_message = message.replace("ids", "ids_so_far") if name == "ids" and message.startswith("^ids") else message
-        refused(error, seed_message, HASHER.seed, ids, **options)
-    for call in (HASHER.hash_batch, lambda ids, **more: hash_batch(ids, HASHER, **more)):
-        refused(error, message, call, ids, **options)
-        for threads in (1, 3):
-            refused(error, message, call, ids, out=out_of(), num_threads=threads, **options)
 
 
 @pytest.mark.parametrize(("ids", "error"), [*NO_INTEGERS, *WRONG_SHAPES], ids=shown)
@@ -357,139 +269,6 @@ def test_more_threads_than_there_are_is_fine() -> None:
     expected = HASHER.hash_batch(ids)
     for threads in (10**6, 2**62, np.int8(3)):
         np.testing.assert_array_equal(HASHER.hash_batch(ids, num_threads=threads), expected)
-
-
-@pytest.mark.parametrize(
-    ("batch", "error"),
-    [
-        *[(batch, ValueError) for batch in (-1, 2**30, 2**63 - 1, 10**30)],
-        *[(batch, TypeError) for batch in (None, True, 1.0, "1", [1])],
-    ],
-    ids=shown,
-)
-def test_batches_that_no_state_has(batch: Any, error: type[Exception]) -> None:
-    refused(error, "^batch: ", HASHER.new_state, batch)
-
-
-def test_more_rows_than_a_state_has_are_refused_before_memory_is_taken() -> None:
-    refused(ValueError, "^ids_so_far: ", HASHER.seed, np.zeros((2**40, 0), int))
-    refused(ValueError, "^history: ", HashState.from_numpy, np.zeros((2**40, 0), int), HASHER)
-    refused(ValueError, "^index: ", HASHER.new_state(1).select, np.broadcast_to(0, 2**45))
-    # The result's shape would not fit an address, or any memory.
-    refused(ValueError, "^ids: the result", HASHER.hash_batch, np.broadcast_to(np.uint8(1), (2**31, 2**31)))
-    with pytest.raises(MemoryError):
-        HASHER.hash_batch(np.broadcast_to(np.uint8(1), (2**21, 2**21)))
-    with pytest.raises(MemoryError):
-        TOKEN_MAP.compress(np.broadcast_to(np.uint8(1), (2**21, 2**21)))
-
-
-@pytest.mark.parametrize("state", [None, 5, "state", HASHER, HASHER.new_state(2).to_numpy()], ids=["none", *"5sht"])
-def test_states_that_are_none(state: Any) -> None:
-    for call in (HASHER.step, HASHER.peek):
-        refused(TypeError, "state", call, IDS, state)
-    refused(TypeError, "state", HASHER.commit, state, IDS, [1, 1])
-
-
-def test_states_of_another_layout_or_another_batch() -> None:
-    other = NgramHasher(LAYOUT, TOKEN_MAP).new_state(2)
-    for call in (HASHER.step, HASHER.peek):
-        refused(ValueError, "^state: ", call, IDS, other)
-        refused(ValueError, "the state has 3 rows", call, IDS, HASHER.new_state(3), out=out_of())
-        refused(ValueError, "the state has 2 rows", call, IDS[0], HASHER.new_state(2))
-        refused(ValueError, "the state has 0 rows", call, IDS[0], HASHER.new_state(0))
-    refused(ValueError, "^state: ", HASHER.commit, other, IDS, [0, 0])
-    refused(ValueError, "the state has 3 rows", HASHER.commit, HASHER.new_state(3), IDS, [0, 0])
-
-
-@pytest.mark.parametrize(
-    ("accepted", "error"),
-    [
-        *[(value, error) for value, error in NO_INTEGERS],
-        (1, ValueError),
-        ([1], ValueError),
-        ([1, 1, 1], ValueError),
-        ([[1, 1]], ValueError),
-        ([-1, 1], ValueError),
-        ([1, 5], ValueError),
-        ([1, 2**63 - 1], ValueError),
-        (np.array([1, 2**63], np.uint64), ValueError),
-        ([1, 2**70], ValueError),
-    ],
-    ids=shown,
-)
-def test_accepted_counts_that_cannot_be(accepted: Any, error: type[Exception]) -> None:
-    refused(error, "^accepted: ", HASHER.commit, HASHER.seed(IDS[:, :1]), IDS, accepted)
-
-
-@pytest.mark.parametrize(
-    ("index", "error"),
-    [
-        *[(value, error) for value, error in NO_INTEGERS[1:]],
-        (0, ValueError),
-        ([[0]], ValueError),
-        ([2], IndexError),
-        ([0, -1], IndexError),
-        ([2**63 - 1], IndexError),
-        (np.array([2**63], np.uint64), ValueError),
-    ],
-    ids=shown,
-)
-def test_rows_that_a_state_has_not(index: Any, error: type[Exception]) -> None:
-    state = HASHER.seed(IDS)
-    before = state.copy()
-    for call in (state.select, state.reset):
-        with pytest.raises(error, match=r"^index: |^row (2|-1|9223372036854775807) is outside the state's 2 rows"):
-            call(index)
-        assert state == before
-
-
-@pytest.mark.parametrize(
-    ("history", "error"),
-    [*NO_INTEGERS, (np.array(5), ValueError), ([1, 2], ValueError), (np.zeros((1, 1, 1), int), ValueError)],
-    ids=shown,
-)
-def test_histories_that_are_none(history: Any, error: type[Exception]) -> None:
-    for raw in (True, False):
-        refused(error, "^history: ", HashState.from_numpy, history, HASHER, raw=raw)
-
-
-def test_histories_of_refused_ids_and_lengths() -> None:
-    for bad in (-1, 1000, 2**63 - 1):
-        message = f"^token id {bad} at row 1, column 2 is outside"
-        refused(IndexError, message, HashState.from_numpy, [[5, 7, 9], [1, 2, bad]], HASHER)
-    ids = np.array([[1, 2**64 - 1]], np.uint64)
-    refused(IndexError, f"^token id {2**64 - 1} at row 0, column 1", HashState.from_numpy, ids, HASHER)
-    refused(ValueError, f"^history: {2**64 - 1}", HashState.from_numpy, ids, HASHER, raw=False)
-    for lengths, error in (
-        *((value, error) for value, error in NO_INTEGERS[1:]),
-        ([1], ValueError),
-        ([1, -1], ValueError),
-        ([1, 5], ValueError),
-        ([[1, 1]], ValueError),
-    ):
-        refused(error, "^lengths: ", HashState.from_numpy, IDS, HASHER, lengths=lengths)
-    refused(TypeError, "hasher", HashState.from_numpy, IDS, None)
-    refused(TypeError, "raw", HashState.from_numpy, IDS, HASHER, raw="yes")
-    # What the length leaves out is not looked at.
-    assert HashState.from_numpy([[-5, 7]], HASHER, lengths=[1]) == HASHER.seed([[7]])
-
-
-def test_raw_ids_of_a_state_from_compressed_ones() -> None:
-    state = HashState.from_numpy([[3, 4]], HASHER, raw=False)
-    with pytest.raises(ValueError, match="raw"):
-        state.to_numpy(raw=True)
-    HASHER.step([[8, 9]], state)
-    assert state.to_numpy(raw=True)[0].tolist() == [[8, 9]]
-
-
-def test_pickles_that_contradict_themselves() -> None:
-    make, (content,) = HASHER.seed(IDS).__reduce__()
-    for broken in (b"", b"{}", content[:-5], content.replace(b'"reach":2', b'"reach":3'), content.replace(b"2", b"x")):
-        with pytest.raises(ValueError, match=r"."):
-            make(broken)
-    longer = make(content.replace(b'"reach":2', b'"reach":3').replace(b'"rows":[', b'"rows":[],"ignored":['))
-    assert len(longer) == 0
-    refused(ValueError, "^state: ", HASHER.step, np.zeros((0, 4), int), longer)
 
 
 def test_hashers_of_what_are_no_layouts_and_token_maps() -> None:

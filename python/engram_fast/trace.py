@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _checks
 from ._arrays import as_integers
+from ._ngrams import columns_of_order, decoder, look_backs_of_order, ngram, reach
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -102,13 +103,15 @@ def trace(
     rows = hasher.hash_batch(array, layers=layers, add_offsets=add_offsets, dtype=np.int64, layer_axis=-2, **where)
     given = {name: None if value is None else np.asarray(value) for name, value in where.items()}
     array = np.atleast_2d(array)
-    run = _reach(hasher, array, **given)
-    text_of = _decoder(decode)
-    kinds = [(order, _look_backs(hasher, order), _columns(hasher, order)) for order in hasher.layout.orders]
+    run = reach(hasher, array, **given)
+    text_of = decoder(decode)
+    kinds = [
+        (order, look_backs_of_order(hasher, order), columns_of_order(hasher, order)) for order in hasher.layout.orders
+    ]
     found = []
     for place in np.ndindex(*rows.shape[:-2]):
         row, t = place if len(place) == 2 else (0, place[0])
-        ngrams = [_ngram(hasher, array[row], t, int(run[row, t]), look_backs) for _, look_backs, _ in kinds]
+        ngrams = [ngram(hasher, array[row], t, int(run[row, t]), look_backs) for _, look_backs, _ in kinds]
         texts = [text_of(raw) for raw, _ in ngrams]
         for index, layer in enumerate(layers):
             for (order, look_backs, columns), (raw, values), text in zip(kinds, ngrams, texts, strict=True):
@@ -173,10 +176,10 @@ def find_row(
             for c in columns[index]:
                 hits = np.flatnonzero((rows[index, :, c] == row) & new)
                 if len(hits):
-                    run = _reach(hasher, ids[None], cu_seqlens=bounds)[0] if run is None else run
+                    run = reach(hasher, ids[None], cu_seqlens=bounds)[0] if run is None else run
                     for ngram, count in _ngrams_at(hasher, ids, hits, run, c):
                         counts[(each, c, *ngram)] += count
-    text_of = _decoder(decode)
+    text_of = decoder(decode)
     readers = [
         RowReader(each, c, len(raw), raw, values, text_of(raw), count)
         for (each, c, raw, values), count in counts.items()
@@ -197,12 +200,12 @@ def _ngrams_at(
     hasher: NgramHasher, ids: NDArray, hits: NDArray, run: NDArray, column: int
 ) -> Iterator[tuple[tuple[tuple[int | None, ...], tuple[int, ...]], int]]:
     """The n-grams of `column` at the positions `hits`, with their counts: equal ones meet before Python sees them."""
-    look_backs = np.array(_look_backs(hasher, hasher.layout.column_orders[column]))
+    look_backs = np.array(look_backs_of_order(hasher, hasher.layout.column_orders[column]))
     reached = look_backs < run[hits, None]
     windows = np.where(reached, ids[np.maximum(hits[:, None] - look_backs, 0)], 0)
     _, at, counts = np.unique(np.concatenate([windows, reached], axis=1), axis=0, return_index=True, return_counts=True)
     for hit, count in zip(hits[at].tolist(), counts.tolist(), strict=True):
-        yield _ngram(hasher, ids, hit, int(run[hit]), tuple(look_backs.tolist())), count
+        yield ngram(hasher, ids, hit, int(run[hit]), tuple(look_backs.tolist())), count
 
 
 def _chunks(corpus: Any, size: int, halo: int) -> Iterator[tuple[NDArray, NDArray[np.int64], NDArray[np.bool_]]]:
@@ -243,72 +246,3 @@ def _documents(corpus: Any) -> Iterator[NDArray]:
         if array.ndim != 1:
             raise ValueError(f"corpus: expected documents of one dimension, got one of the shape {list(array.shape)}")
         yield array
-
-
-def _reach(
-    hasher: NgramHasher,
-    ids: NDArray,
-    mask: NDArray | None = None,
-    segment_ids: NDArray | None = None,
-    cu_seqlens: NDArray | None = None,
-) -> NDArray[np.int64]:
-    """How many consecutive tokens each position of `ids` [B, T] may read, itself included; 0 where it is masked."""
-    begins = np.zeros(ids.shape, dtype=bool)
-    begins[:, :1] = True
-    if hasher.layout.boundary_ids:
-        begins[:, 1:] |= np.isin(ids[:, :-1], hasher.layout.boundary_ids)
-    if segment_ids is not None:
-        segment_ids = np.atleast_2d(segment_ids)
-        begins[:, 1:] |= segment_ids[:, 1:] != segment_ids[:, :-1]
-    if cu_seqlens is not None:
-        starts = cu_seqlens.astype(np.int64)
-        begins[:, starts[starts < ids.shape[1]]] = True
-    alive = np.ones(ids.shape, dtype=bool) if mask is None else np.atleast_2d(mask) != 0
-    begins[:, 1:] |= ~alive[:, :-1]
-    at = np.arange(ids.shape[1])
-    return np.where(alive, at - np.maximum.accumulate(np.where(begins, at, 0), axis=1) + 1, 0)
-
-
-def _look_backs(hasher: NgramHasher, order: int) -> tuple[int, ...]:
-    """Which look-backs an order reads, the oldest first: its last tokens, or the oldest of the window."""
-    oldest = order - 1 if hasher.layout.align == "newest" else hasher.layout.max_order - 1
-    return tuple(range(oldest, oldest - order, -1))
-
-
-def _columns(hasher: NgramHasher, order: int) -> tuple[int, ...]:
-    return tuple(c for c, of in enumerate(hasher.layout.column_orders) if of == order)
-
-
-def _ngram(
-    hasher: NgramHasher, ids: NDArray, t: int, run: int, look_backs: tuple[int, ...]
-) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
-    """Raw ids (None out of reach) and values of the n-gram at position `t`."""
-    layout, token_map = hasher.layout, hasher.token_map
-    raw = tuple(int(ids[t - k]) if k < run else None for k in look_backs)
-
-    def value(token: int | None) -> int:
-        if token is None:
-            return layout.fill
-        inside = token_map is not None and 0 <= token < min(len(token_map), layout.id_limit or len(token_map))
-        return int(token_map.lookup[token]) if inside else token
-
-    return raw, tuple(map(value, raw))
-
-
-def _decoder(decode: Any) -> Callable[[tuple[int | None, ...]], str | None]:
-    """From an n-gram to its text."""
-    if decode is None:
-        return lambda raw: None
-    if not callable(getattr(decode, "decode", None)):
-        if not callable(decode):
-            raise TypeError(f"decode: expected a function or a tokenizer, got {type(decode).__name__}")
-        return lambda raw: decode([token for token in raw if token is not None])
-
-    def text(raw: tuple[int | None, ...]) -> str:
-        known = [token for token in raw if token is not None]
-        try:
-            return decode.decode(known, skip_special_tokens=False)
-        except TypeError:  # a decoder without that option, which drops nothing
-            return decode.decode(known)
-
-    return text

@@ -6,9 +6,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::call::{Arguments, Call, MAX_BATCH, WORTH_RELEASING, WhereArrays};
+use super::call::{Arguments, Call, MAX_BATCH, WORTH_RELEASING};
 use super::gil::released_if;
 use super::layout::PyLayout;
+use super::places::WhereArrays;
 use super::state::PyHashState;
 use super::token_map::PyTokenMap;
 use crate::hash::Hasher;

@@ -8,6 +8,7 @@ mod files;
 mod gil;
 mod hasher;
 mod layout;
+mod places;
 mod state;
 mod token_map;
 
