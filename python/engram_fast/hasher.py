@@ -45,6 +45,15 @@ class NgramHasher(_core.Hasher):
         rows = self.hash_batch(ids, dtype=np.int64)
         return dict(zip(self.layout.layer_ids, rows, strict=True))
 
+    def map_batch(self, batch: Any, **options: Any) -> Any:
+        """Return a batch of columns with the column `engram_rows`, for `Dataset.map(..., batched=True)`.
+
+        The same as `engram_fast.data.map_batch(batch, self, **options)`, which says what a batch may be.
+        """
+        from engram_fast.data import map_batch
+
+        return map_batch(batch, self, **options)
+
     def trace(self, ids: Any, decode: Any = None, **where: Any) -> list[TracedNgram]:
         """Return the n-gram of every position, layer and order with its rows; see `engram_fast.trace.trace`."""
         return trace(ids, self, decode, **where)

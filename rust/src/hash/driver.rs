@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use super::hasher::Hasher;
 use super::kernels::{Row, Rows};
-use super::state::{HashState, RowState};
 use super::places::Places;
+use super::state::{HashState, RowState};
 use super::window::{BLOCK, Refused, Scratch, Walk};
 use crate::layout::MAX_ORDER;
 use crate::{Error, Result, pool};

@@ -12,7 +12,8 @@ use pyo3::types::{PyBytes, PyDict};
 use super::args::count;
 use super::arrays::{IntArray, allocate};
 use super::gil::released;
-use crate::token_map::{MAX_IDS, Metadata, Rule, TokenMap, default_threads, normalize_key};
+use crate::pool::default_threads;
+use crate::token_map::{MAX_IDS, Metadata, Rule, TokenMap, normalize_key};
 
 /// Raw token id to compressed id.
 #[pyclass(frozen, subclass, name = "TokenMap", module = "engram_fast._core")]

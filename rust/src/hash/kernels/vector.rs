@@ -265,13 +265,7 @@ unsafe fn fixed<S: Lanes, T: VectorRow, const HOW: u8, const V: usize>(
 
 /// Any number of heads, one step or two.
 #[inline(always)]
-unsafe fn any_shape<S: Lanes, T: VectorRow>(
-    plan: &LayerPlan,
-    orders: usize,
-    mixes: &Mixes,
-    len: usize,
-    rows: Rows<T>,
-) {
+unsafe fn any_shape<S: Lanes, T: VectorRow>(plan: &LayerPlan, orders: usize, mixes: &Mixes, len: usize, rows: Rows<T>) {
     // SAFETY: vectors begin within the padded arrays, and only columns of the plan are written.
     unsafe {
         for t in 0..len {
