@@ -1,0 +1,45 @@
+"""The examples of README.md, docs/ and the docstrings run, and print what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import engram_fast
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What an optional module needs; the others need nothing.
+NEEDS = {"engram_fast.nn": "torch", "engram_fast.data": "torch", "engram_fast.token_map": "tokenizers"}
+NEEDS |= {"engram_fast.megatron_map": "tokenizers", "engram_fast.demo_v1": "tokenizers"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page):
+    """The Python blocks of a page, in order, in one namespace: `>>>` blocks are compared with their output."""
+    sybil = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)])
+    examples = list(sybil.parse(page).examples())
+    assert examples, f"{page.name} has no examples"
+    for example in examples:
+        example.evaluate()
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(engram_fast.__path__, "engram_fast.", onerror=lambda name: None)
+    return ["engram_fast", *(module.name for module in found if module.name != "engram_fast._core")]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstrings(name):
+    for prefix, package in NEEDS.items():
+        if name == prefix or name.startswith(f"{prefix}."):
+            pytest.importorskip(package, reason=f"needs the package {package}")
+    if "triton" in name:
+        pytest.importorskip("triton", reason="needs the package triton")
+    results = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert results.failed == 0
