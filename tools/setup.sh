@@ -100,7 +100,10 @@ if ! have_extra; then
     pip=("$VENV/bin/python" -m pip --disable-pip-version-check install --quiet)
     echo "installing the packages of the extra \"$extra\" into $VENV"
     "${pip[@]}" "maturin>=1.9.4,<2" || fail "pip could not install maturin; its reason stands above"
-    build --extras "$extra"
+    build
+    # Of the package itself, which is there now, pip takes the metadata only; maturin cannot resolve an extra that names
+    # other extras.
+    "${pip[@]}" "engram-fast[$extra]" || fail "pip could not install the packages of the extra \"$extra\"; its reason stands above"
     echo "$wanted_packages" >"$VENV/.extra-$extra"
 elif ! have_build; then
     build --skip-install
