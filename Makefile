@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
+SEED ?= 1
+FUZZ_SECONDS ?= 120
 export PYTHON VENV
 
 # What the neon verb needs beside Rust's target aarch64-unknown-linux-gnu.
@@ -86,9 +88,10 @@ bench-instructions: ## instruction counts under callgrind against the recorded o
 	@command -v valgrind >/dev/null || { echo "error: valgrind was not found: install it (on Debian and Ubuntu the package valgrind)" >&2; exit 1; }
 	$(PY) benches/instructions.py
 
-fuzz: ## bytes of the file formats changed at random; FUZZ="--seconds 600 --seed 7"
+fuzz: ## damaged files against every reader, then the file tests with many random cases; SEED=1 FUZZ_SECONDS=120
 	@tools/setup.sh dev
-	$(PY) tests/fuzz_files.py $(FUZZ)
+	$(PY) tests/fuzz_files.py --seconds $(FUZZ_SECONDS) --seed $(SEED)
+	HYPOTHESIS_PROFILE=slow $(PY) -m pytest --hypothesis-seed=$(SEED) tests/test_token_map_file.py tests/test_token_map_megatron.py tests/test_layout_json.py
 
 soak: ## 200000 batches through data loader workers: memory flat, no hang
 	@tools/setup.sh test
