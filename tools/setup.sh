@@ -96,15 +96,18 @@ unset CONDA_PREFIX PYTHONHOME
 wanted_packages=$(checksum <pyproject.toml)
 wanted_build=$(sources | checksum)
 
-if ! have_extra; then
-    pip=("$VENV/bin/python" -m pip --disable-pip-version-check install --quiet)
-    echo "installing the packages of the extra \"$extra\" into $VENV"
+pip=("$VENV/bin/python" -m pip --disable-pip-version-check install --quiet)
+
+if [ "$(cat "$VENV/.installed" 2>/dev/null)" != "$wanted_packages" ]; then
     "${pip[@]}" "maturin>=1.9.4,<2" || fail "pip could not install maturin; its reason stands above"
     build
-    # Of the package itself, which is there now, pip takes the metadata only; maturin cannot resolve an extra that names
-    # other extras.
-    "${pip[@]}" "engram-fast[$extra]" || fail "pip could not install the packages of the extra \"$extra\"; its reason stands above"
-    echo "$wanted_packages" >"$VENV/.extra-$extra"
+    echo "$wanted_packages" >"$VENV/.installed"
 elif ! have_build; then
     build --skip-install
+fi
+if ! have_extra; then
+    echo "installing the packages of the extra \"$extra\" into $VENV"
+    # Of the package itself, which is there, pip takes the metadata only; maturin cannot resolve an extra of extras.
+    "${pip[@]}" "engram-fast[$extra]" || fail "pip could not install the packages of the extra \"$extra\"; its reason stands above"
+    echo "$wanted_packages" >"$VENV/.extra-$extra"
 fi
