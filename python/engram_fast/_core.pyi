@@ -15,6 +15,7 @@ __all__ = [
     "Layout",
     "TokenMap",
     "__version__",
+    "fill_bytes",
     "is_prime",
     "multipliers",
     "normalize",
@@ -64,6 +65,7 @@ class TokenMap:
     def __hash__(self) -> int: ...
 
 def normalize(text: str, /) -> str: ...
+def fill_bytes(out: NDArray[Any], temporal: bool, num_threads: int | None = None) -> None: ...
 def write_atomically(path: str | os.PathLike[str], data: bytes, /) -> None: ...
 
 @disjoint_base

@@ -2,6 +2,7 @@
 
 pub mod atomic_file;
 pub mod error;
+pub mod fill;
 pub mod hash;
 pub mod layout;
 pub mod pool;

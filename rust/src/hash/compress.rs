@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ids::Ints;
+use super::kernels::Kernel;
 use crate::layout::{HashLayout, IdRange, Outside};
 use crate::token_map::TokenMap;
 
@@ -11,16 +12,17 @@ use crate::token_map::TokenMap;
 pub struct Compress {
     map: Option<Arc<TokenMap>>,
     range: IdRange,
+    kernel: Kernel,
 }
 
 impl Compress {
     /// `map` is the one that `layout` names, or none where it hashes raw ids.
-    pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>) -> Self {
+    pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>, kernel: Kernel) -> Self {
         let mut range = layout.ids;
         if let Some(map) = &map {
             range.limit = Some(map.lookup().len() as i64);
         }
-        Self { map, range }
+        Self { map, range, kernel }
     }
 
     /// The range of ids that a refused id is outside of, in words.
@@ -49,7 +51,7 @@ impl Compress {
     /// stands for one past `i64::MAX`.
     pub fn first_refused(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool) -> Option<usize> {
         let limit = self.range.limit.unwrap_or(i64::MAX) as u64;
-        if raw.iter().fold(true, |inside, &id| inside & ((id as u64) < limit)) {
+        if self.kernel.all_below(raw, limit) {
             return None;
         }
         (0..raw.len()).find(|&i| live.is_none_or(|live| live[i] != 0) && self.refuses(raw[i], wraps))

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Mutex;
 
 use super::hasher::Hasher;
-use super::kernels::{Row, Rows, Window};
+use super::kernels::{Row, Rows};
 use super::state::{HashState, RowState};
 use super::places::Places;
 use super::window::{BLOCK, Refused, Scratch, Walk};
@@ -182,7 +182,7 @@ impl Hasher {
             while left > 0 {
                 let len = walk.next_block(left)?;
                 left -= len;
-                let window = Window { views: walk.views(), len };
+                let window = walk.window();
                 let parts = walk.parts();
                 // Where rows follow each other without a gap, a block of several is one stretch.
                 let joined = row_stride == cols * token_stride;

@@ -70,7 +70,7 @@ impl Hasher {
             boundary_ids: layout.boundary_ids.clone(),
             reversed: plan::reversed(&layout),
         };
-        Ok(Self { compress: Compress::new(&layout, map.clone()), rule, plans, kernel, layout, map })
+        Ok(Self { compress: Compress::new(&layout, map.clone(), kernel), rule, plans, kernel, layout, map })
     }
 
     /// The layout.
@@ -85,7 +85,8 @@ impl Hasher {
 
     /// The same hasher with another kernel, for tests and measurements.
     pub fn with_kernel(&self, kernel: Kernel) -> Self {
-        Self { kernel, ..self.clone() }
+        let compress = Compress::new(&self.layout, self.map.clone(), kernel);
+        Self { kernel, compress, ..self.clone() }
     }
 
     /// The name of the kernel in use.

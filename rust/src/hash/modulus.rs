@@ -1,8 +1,9 @@
 //! The exact floor modulo of a wrapped 64-bit mix, without division.
 //!
 //! With `inv = 1/p` as a double and `M = 1.5 * 2^52`, the low bits of the mantissa of `x * inv + M` hold
-//! `q = round(x / p)`, and only its low 32 bits are needed: `r = lo32(x) - lo32(q) * p` lies in `(-p, p)`, and the unsigned
-//! minimum of `r` and `r + p` is the remainder in `[0, p)`, for negative `x` too.
+//! `q = round(x / p)`, and only its low 32 bits are needed: `r = lo32(x) - lo32(q) * p` lies in `(-p, p)`, and with `p` added
+//! where it is negative it is the remainder in `[0, p)`, for negative `x` too. (The unsigned minimum of `r` and `r + p` is the
+//! same number, in one instruction less where there is an unsigned minimum; SSE2 has none.)
 //!
 //! `q` is off from `x / p` by at most 1/2 (rounding to an integer) plus the relative errors of the conversion of `x`, of
 //! `inv` and of the product, each 2^-53, times `|x / p|`. With `p > 2^13` that is `2^50 * 3 * 2^-53 < 1/2`, so `|r| < p`; with
@@ -11,19 +12,34 @@
 //! A smaller `p` takes two steps with the same formula: first modulo `p * 2^k`, which is past 2^13, then modulo `p`, where
 //! `x < 2^15` is small enough for every `p >= 1`. Larger ones use the processor's division.
 
-const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+/// 1.5 * 2^52: added to a small double, it leaves the nearest integer in the low bits.
+pub const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 /// Moduli up to this take two steps.
 pub const SMALL: i64 = 1 << 13;
 /// Moduli from this on are divided by the processor.
 pub const LARGE: i64 = 1 << 31;
 
-/// `x` modulo `p`, for `2^13 < p < 2^31`, or for any `p` below when `|x| < 2^15`.
+/// `x` as a double, rounded to nearest: what `x as f64` is, by integer operations and one rounded sum.
+///
+/// The low half becomes the mantissa of a number of exponent 2^52, the high half, its sign bit turned, that of one of exponent
+/// 2^84; the second minus what both add (2^84 + 2^63 + 2^52) is exact. The x86-64 instruction for the conversion keeps half of
+/// its target register, so it waits for whatever wrote that last, here the remainders of the mix before: with it, the
+/// scalar kernel took twice as long.
 #[inline(always)]
-pub fn remainder(x: i64, inv: f64, p: u32) -> u32 {
-    let q = (x as f64 * inv + MAGIC).to_bits() as u32;
-    let r = (x as u32).wrapping_sub(q.wrapping_mul(p));
-    r.min(r.wrapping_add(p))
+pub fn to_double(x: i64) -> f64 {
+    let low = f64::from_bits(0x4330_0000_0000_0000 | u64::from(x as u32));
+    let high = f64::from_bits(0x4530_0000_8000_0000 ^ (x as u64 >> 32));
+    (high - f64::from_bits(0x4530_0000_8010_0000)) + low
+}
+
+/// `x` modulo `p`, for `2^13 < p < 2^31`, or for any `p` below when `|x| < 2^15`. `x` comes as a double, rounded to nearest,
+/// and as its low half.
+#[inline(always)]
+pub fn remainder(double: f64, low: u32, inv: f64, p: u32) -> u32 {
+    let q = (double * inv + MAGIC).to_bits() as u32;
+    let r = low.wrapping_sub(q.wrapping_mul(p));
+    r.wrapping_add(p & (r as i32 >> 31) as u32)
 }
 
 /// The first modulus of two for a `p` of at most [`SMALL`]: `p * 2^k`, just past it.
@@ -54,8 +70,8 @@ mod tests {
     fn check(x: i64, p: u32) {
         let expected = x.rem_euclid(i64::from(p)) as u32;
         let first = scaled(p);
-        let r = remainder(x, 1.0 / f64::from(first), first);
-        let r = if first == p { r } else { remainder(i64::from(r), 1.0 / f64::from(p), p) };
+        let r = remainder(to_double(x), x as u32, 1.0 / f64::from(first), first);
+        let r = if first == p { r } else { remainder(f64::from(r), r, 1.0 / f64::from(p), p) };
         assert_eq!(r, expected, "{x} mod {p}");
     }
 
@@ -75,6 +91,13 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn doubles_round_as_the_processor_rounds() {
+        for x in edges() {
+            assert_eq!(to_double(x), x as f64, "{x}");
         }
     }
 

@@ -3,7 +3,8 @@
 use super::modulus::{LARGE, SMALL, scaled};
 use crate::layout::{Align, HashLayout, Layer, Multipliers};
 
-/// Kernels may read this many columns at once, so the arrays are padded to a multiple of it.
+/// Columns that kernels treat at once. Each group of columns that share a mix begins a new vector: the arrays of a plan
+/// are padded between groups, so that no vector straddles two.
 pub const LANES: usize = 8;
 
 /// How a layer's remainders are taken; decided once, for all its columns.
@@ -26,30 +27,32 @@ pub enum MixPlan {
         multipliers: Vec<i64>,
         /// Ascending; order `n` takes the first `n` products.
         orders: Vec<usize>,
-        /// Columns per order.
-        heads: usize,
     },
-    /// A sum of products for each column.
+    /// A sum of products for each column; all columns are one group.
     PerColumn {
         /// `[N][padded C]`: the coefficient of look-back `k` in column `c` at `[k][c]`.
         coefficients: Vec<Vec<i64>>,
     },
 }
 
-/// One layer, ready to hash.
+/// One layer, ready to hash. "Padded" arrays hold the groups one after another, each padded to whole vectors.
 #[derive(Clone, Debug)]
 pub struct LayerPlan {
     /// Columns, without padding.
     pub columns: usize,
+    /// Columns of each group that share a mix: the heads of an order, or all of them.
+    pub group: usize,
+    /// The same, padded to whole vectors.
+    pub padded_group: usize,
     /// See [`MixPlan`].
     pub mix: MixPlan,
     /// Whether the mix wraps at 32 bits and is sign-extended.
     pub narrow: bool,
     /// See [`Modulus`].
     pub modulus: Modulus,
-    /// `[padded C]`; harmless in the padding.
+    /// Padded.
     pub moduli: Vec<i64>,
-    /// `moduli` as 32-bit numbers; meaningless for [`Modulus::Division`].
+    /// Padded `moduli` as 32-bit numbers; meaningless for [`Modulus::Division`].
     pub p: Vec<u32>,
     /// `1 / p`.
     pub inv: Vec<f64>,
@@ -57,8 +60,10 @@ pub struct LayerPlan {
     pub p_first: Vec<u32>,
     /// `1 / p_first`.
     pub inv_first: Vec<f64>,
-    /// `[padded C]`, added to the remainders; zeros where the caller wants none.
+    /// Padded; added to the remainders; zeros where the caller wants none.
     pub offsets: Vec<i64>,
+    /// The low halves of `offsets`, for rows of 32 bits.
+    pub offsets_i32: Vec<i32>,
 }
 
 impl LayerPlan {
@@ -66,23 +71,26 @@ impl LayerPlan {
     pub fn new(layout: &HashLayout, index: usize, add_offsets: bool) -> Self {
         let layer: &Layer = &layout.layers[index];
         let columns = layer.moduli.len();
-        let padded = columns.next_multiple_of(LANES);
-        let pad = |values: &[i64], with: i64| {
-            let mut values = values.to_vec();
-            values.resize(padded, with);
-            values
+        let group = match layer.multipliers {
+            Multipliers::Shared(_) => layout.heads,
+            Multipliers::PerColumn(_) => columns,
+        };
+        let pad = |values: &[i64], with: i64| -> Vec<i64> {
+            let padded = |group: &[i64]| {
+                let mut group = group.to_vec();
+                group.resize(group.len().next_multiple_of(LANES), with);
+                group
+            };
+            values.chunks(group).flat_map(padded).collect()
         };
         let mix = match &layer.multipliers {
-            Multipliers::Shared(multipliers) => MixPlan::Prefix {
-                multipliers: multipliers.clone(),
-                orders: layout.orders.clone(),
-                heads: layout.heads,
-            },
-            Multipliers::PerColumn(rows) => MixPlan::PerColumn {
-                coefficients: (0..layout.max_order)
-                    .map(|k| pad(&rows.iter().map(|row| row[k]).collect::<Vec<_>>(), 0))
-                    .collect(),
-            },
+            Multipliers::Shared(multipliers) => {
+                MixPlan::Prefix { multipliers: multipliers.clone(), orders: layout.orders.clone() }
+            }
+            Multipliers::PerColumn(rows) => {
+                let coefficient = |k: usize| pad(&rows.iter().map(|row| row[k]).collect::<Vec<_>>(), 0);
+                MixPlan::PerColumn { coefficients: (0..layout.max_order).map(coefficient).collect() }
+            }
         };
         let modulus = if layer.moduli.iter().any(|&p| p >= LARGE) {
             Modulus::Division
@@ -95,8 +103,11 @@ impl LayerPlan {
         let p: Vec<u32> = moduli.iter().map(|&p| if p < LARGE { p as u32 } else { 1 }).collect();
         let p_first: Vec<u32> = p.iter().map(|&p| scaled(p)).collect();
         let inverse = |p: &[u32]| p.iter().map(|&p| 1.0 / f64::from(p)).collect();
+        let offsets = if add_offsets { pad(&layer.offsets, 0) } else { vec![0; moduli.len()] };
         Self {
             columns,
+            group,
+            padded_group: group.next_multiple_of(LANES),
             mix,
             narrow: layout.word_bits == 32,
             modulus,
@@ -105,7 +116,8 @@ impl LayerPlan {
             moduli,
             p,
             p_first,
-            offsets: if add_offsets { pad(&layer.offsets, 0) } else { vec![0; padded] },
+            offsets_i32: offsets.iter().map(|&offset| offset as i32).collect(),
+            offsets,
         }
     }
 }

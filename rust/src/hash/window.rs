@@ -9,14 +9,17 @@
 //! `N` shifted views of one buffer. Only a block with a cut is written out.
 
 use super::compress::Compress;
+use super::kernels::{Mixes, Window};
 use super::places::Places;
 use super::state::RowState;
 use crate::layout::MAX_ORDER;
 
 /// Tokens per block: `MAX_ORDER` arrays of them stay in the first-level cache.
-pub const BLOCK: usize = 128;
+pub const BLOCK: usize = 256;
 /// Room for the history before a block.
 const PAD: usize = MAX_ORDER;
+/// Room behind a block, so that kernels may read whole vectors of tokens from every view.
+const SLACK: usize = 8;
 
 /// A stretch of one row within a block.
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +37,15 @@ pub struct Part {
 /// Buffers of one thread; made once and reused.
 pub struct Scratch {
     raw: [i64; BLOCK],
-    values: [i64; PAD + BLOCK],
+    values: [i64; PAD + BLOCK + SLACK],
     segment: [i64; BLOCK],
     flag: [i64; BLOCK],
     live: [u8; BLOCK],
     cut: [u8; BLOCK],
     run: [u8; BLOCK],
-    written: [[i64; BLOCK]; MAX_ORDER],
+    written: [[i64; BLOCK + SLACK]; MAX_ORDER],
     parts: Vec<Part>,
+    mixes: Mixes,
 }
 
 impl Scratch {
@@ -49,14 +53,15 @@ impl Scratch {
     pub fn new() -> Box<Self> {
         Box::new(Self {
             raw: [0; BLOCK],
-            values: [0; PAD + BLOCK],
+            values: [0; PAD + BLOCK + SLACK],
             segment: [0; BLOCK],
             flag: [0; BLOCK],
             live: [0; BLOCK],
             cut: [0; BLOCK],
             run: [0; BLOCK],
-            written: [[0; BLOCK]; MAX_ORDER],
+            written: [[0; BLOCK + SLACK]; MAX_ORDER],
             parts: Vec::with_capacity(BLOCK),
+            mixes: Mixes::new(),
         })
     }
 }
@@ -164,13 +169,15 @@ impl<'a> Walk<'a> {
         &self.scratch.parts
     }
 
-    /// The window of the block, one array of its length per position of the window; the rest of the array is unused.
-    pub fn views(&self) -> [*const i64; MAX_ORDER] {
+    /// The window of the block: one array per position of the window, each readable for a few values more than it holds.
+    pub fn window(&mut self) -> Window {
         let n = self.rule.max_order;
-        std::array::from_fn(|i| {
+        let scratch = &mut *self.scratch;
+        let views = std::array::from_fn(|i| {
             let k = if self.rule.reversed { (n - 1).saturating_sub(i) } else { i };
-            if self.written_out { self.scratch.written[k].as_ptr() } else { self.scratch.values[PAD - k..].as_ptr() }
-        })
+            if self.written_out { scratch.written[k].as_ptr() } else { scratch.values[PAD - k..].as_ptr() }
+        });
+        Window { views, len: self.len, mixes: &mut scratch.mixes }
     }
 
     /// What a walk leaves behind: values oldest first, how many of them are reachable, and the segment.

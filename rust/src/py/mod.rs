@@ -9,6 +9,7 @@ mod gil;
 mod hasher;
 mod ids;
 mod layout;
+mod measure;
 mod state;
 mod token_map;
 
@@ -22,5 +23,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     files::register(module)?;
     token_map::register(module)?;
     layout::register(module)?;
-    hasher::register(module)
+    hasher::register(module)?;
+    measure::register(module)
 }

@@ -1,10 +1,17 @@
 //! Kernels: from a block's window to its rows. One specification (`scalar`), one signature, one choice per process.
 
 pub mod scalar;
+#[cfg(test)]
+mod tests;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::sync::OnceLock;
 
 use super::plan::LayerPlan;
+use super::window::BLOCK;
 use crate::layout::MAX_ORDER;
 
 /// The window of a block: one array of at least `len` values per position of the window, `N` of them.
@@ -12,8 +19,23 @@ use crate::layout::MAX_ORDER;
 pub struct Window {
     /// The arrays.
     pub views: [*const i64; MAX_ORDER],
-    /// Tokens.
+    /// Tokens, at most [`BLOCK`].
     pub len: usize,
+    /// Memory for the stage between, one caller's at a time.
+    pub mixes: *mut Mixes,
+}
+
+/// The mixes of a block by order: as doubles, and their low halves.
+pub struct Mixes {
+    doubles: [[f64; BLOCK]; MAX_ORDER],
+    low: [[u32; BLOCK]; MAX_ORDER],
+}
+
+impl Mixes {
+    /// Zeroed.
+    pub const fn new() -> Self {
+        Self { doubles: [[0.0; BLOCK]; MAX_ORDER], low: [[0; BLOCK]; MAX_ORDER] }
+    }
 }
 
 impl Window {
@@ -23,7 +45,7 @@ impl Window {
     /// `at + len` must not exceed the length of this window.
     pub unsafe fn part(&self, at: usize, len: usize) -> Self {
         // SAFETY: the caller stays within the arrays; views past N are never read but stay within their buffers too.
-        Self { views: self.views.map(|view| unsafe { view.add(at) }), len }
+        Self { views: self.views.map(|view| unsafe { view.add(at) }), len, mixes: self.mixes }
     }
 }
 
@@ -41,7 +63,8 @@ pub struct Rows<T> {
 /// Hashes a block for one layer.
 ///
 /// # Safety
-/// Each of the first N views holds `window.len` values, `rows` has room for `window.len` tokens of the plan's columns, and
+/// Each of the first N views holds `window.len` values and is readable up to the next multiple of eight, `window.mixes` is
+/// valid and nobody else's, `rows` has room for `window.len` tokens of the plan's columns, and
 /// the processor has what the kernel's name says.
 pub type RowsFn<T> = unsafe fn(plan: &LayerPlan, window: &Window, rows: Rows<T>);
 
@@ -54,7 +77,15 @@ pub struct Kernel {
     pub rows_i32: RowsFn<i32>,
     /// Rows as 64-bit numbers.
     pub rows_i64: RowsFn<i64>,
+    /// Whether every id lies in `0..limit`.
+    pub all_below: AllBelowFn,
 }
+
+/// Whether every number, taken as unsigned, is below the limit.
+///
+/// # Safety
+/// The processor has what the kernel's name says.
+pub type AllBelowFn = unsafe fn(ids: &[i64], limit: u64) -> bool;
 
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
@@ -62,18 +93,33 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
+impl Kernel {
+    /// Whether every id lies in `0..limit`.
+    #[inline]
+    pub fn all_below(&self, ids: &[i64], limit: u64) -> bool {
+        // SAFETY: kernels are handed out by `available`, which asks the processor.
+        unsafe { (self.all_below)(ids, limit) }
+    }
+}
+
 /// An integer type that rows are written in.
 pub trait Row: Copy + Send + Sync + Default + 'static {
-    /// The remainder `r` with its column's offset; the caller has checked that it fits.
-    fn from_remainder(r: i64, offset: i64) -> Self;
+    /// A remainder plus its column's offset; the caller has checked that the sum fits.
+    fn from_remainder(r: i64, offset: Self) -> Self;
+    /// The plan's padded offsets.
+    fn offsets(plan: &LayerPlan) -> &[Self];
     /// The function of `kernel` for this type.
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self>;
 }
 
 impl Row for i32 {
     #[inline(always)]
-    fn from_remainder(r: i64, offset: i64) -> Self {
-        (r as i32).wrapping_add(offset as i32)
+    fn from_remainder(r: i64, offset: Self) -> Self {
+        (r as i32).wrapping_add(offset)
+    }
+    #[inline(always)]
+    fn offsets(plan: &LayerPlan) -> &[Self] {
+        &plan.offsets_i32
     }
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self> {
         kernel.rows_i32
@@ -82,8 +128,12 @@ impl Row for i32 {
 
 impl Row for i64 {
     #[inline(always)]
-    fn from_remainder(r: i64, offset: i64) -> Self {
+    fn from_remainder(r: i64, offset: Self) -> Self {
         r.wrapping_add(offset)
+    }
+    #[inline(always)]
+    fn offsets(plan: &LayerPlan) -> &[Self] {
+        &plan.offsets
     }
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self> {
         kernel.rows_i64
@@ -93,7 +143,14 @@ impl Row for i64 {
 /// The kernels that this processor can run, fastest first; the last is always `scalar`.
 pub fn available() -> &'static [Kernel] {
     static AVAILABLE: OnceLock<Vec<Kernel>> = OnceLock::new();
-    AVAILABLE.get_or_init(|| vec![scalar::KERNEL])
+    AVAILABLE.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        let mut kernels = x86::available();
+        #[cfg(not(target_arch = "x86_64"))]
+        let mut kernels = vec![];
+        kernels.push(scalar::KERNEL);
+        kernels
+    })
 }
 
 /// The kernel in use: the fastest one, or the one that `ENGRAM_FAST_KERNEL` names. An unknown or unsupported name is an
@@ -111,17 +168,5 @@ fn choose(forced: Option<&str>) -> Result<Kernel, String> {
             let names: Vec<_> = kernels.iter().map(|kernel| kernel.name).collect();
             format!("{name:?} is not a kernel this processor can run; it can run {}", names.join(", "))
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_forced_kernel_is_taken_or_refused_by_name() {
-        assert_eq!(choose(Some("scalar")).unwrap().name, "scalar");
-        assert_eq!(choose(None).unwrap().name, available()[0].name);
-        assert!(choose(Some("vax")).unwrap_err().contains("scalar"));
     }
 }

@@ -1,0 +1,1 @@
+"""Benchmarks: ours and what a user would take instead, interleaved in one run, every answer verified."""

