@@ -8,11 +8,11 @@ import numpy as np
 
 
 def as_integers(values: Any, name: str, bools: bool) -> np.ndarray:
-    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), uncopied if possible.
+    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), without a copy if possible.
 
-    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the
-    buffer, array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in
-    host memory and for masked arrays; ValueError for ragged lists and integers past 64 bits.
+    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the buffer,
+    array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in host
+    memory and for masked arrays; ValueError for ragged lists and integers past 64 bits.
     """
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array is ambiguous here; pass its data, and mask=~{name}.mask for its mask")

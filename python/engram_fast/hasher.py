@@ -22,8 +22,8 @@ _TOKEN_MAP_FILE = "engram_token_map.safetensors"
 class NgramHasher(_core.Hasher):
     """A layout and its token map, prepared and frozen; safe to share between threads and to send to processes.
 
-    `layout` is a `HashLayout`; `token_map` the `TokenMap` it was made for, or None where the layout hashes raw ids.
-    Another map, a missing or a superfluous one is a ValueError that names `token_map`.
+    `layout` is a `HashLayout`; `token_map` the `TokenMap` it was made for, or None where the layout hashes raw ids. Another
+    map, a missing or a superfluous one is a ValueError that names `token_map`.
 
     >>> import engram_fast as ef
     >>> token_map = ef.TokenMap.identity(1000)
