@@ -94,7 +94,7 @@ def test_the_source_distribution_holds_what_a_build_needs(sdist, tmp_path):
     (folder,) = tmp_path.iterdir()
     for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
         assert (folder / name).is_file(), name
-    ours = {path.relative_to(ROOT) for path in [*ROOT.glob("rust/src/**/*.rs"), *ROOT.glob("python/**/*.py*")]}
+    ours = {path.relative_to(ROOT) for path in [*ROOT.glob("rust/**/*.rs"), *ROOT.glob("python/**/*.py*")]}
     ours = {path for path in ours if path.suffix in (".rs", ".py", ".pyi")}
     assert {path for path in ours if not (folder / path).is_file()} == set()
     assert list(folder.rglob("*.so")) == []

@@ -6,7 +6,7 @@ VENV=${VENV:-.venv}
 VIRTUAL_ENV=$(cd "$VENV" && pwd)
 export VIRTUAL_ENV
 
-content=$(find rust/src python tools Cargo.toml Cargo.lock pyproject.toml README.md CHANGELOG.md LICENSE -type f \
+content=$(find rust python tools Cargo.toml Cargo.lock pyproject.toml README.md CHANGELOG.md LICENSE -type f \
     ! -name '*.so' ! -name '*.pyc' | LC_ALL=C sort | while IFS= read -r file; do
     printf '%s\n' "$file"
     cat "$file"
