@@ -78,7 +78,8 @@ have_build() {
 }
 
 build() { # options of maturin
-    "$VENV/bin/maturin" develop --release --locked "$@" || fail "the build failed; the reason stands above"
+    # maturin calls pip, which names every extra that was not asked for.
+    PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 "$VENV/bin/maturin" develop --release --locked "$@" || fail "the build failed; the reason stands above"
     echo "$wanted_build $(checksum <python/engram_fast/_core.abi3.so)" >"$VENV/.built"
 }
 
