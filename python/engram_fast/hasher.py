@@ -22,8 +22,8 @@ _TOKEN_MAP_FILE = "engram_token_map.safetensors"
 class NgramHasher(_core.Hasher):
     """A layout and its token map, prepared and frozen; safe to share between threads and to send to processes.
 
-    `layout` is a `HashLayout`; `token_map` the `TokenMap` it was made for, or None where the layout hashes raw ids. Another
-    map, a missing or a superfluous one is a ValueError that names `token_map`.
+    `layout` is a `HashLayout`; `token_map` the `TokenMap` it was made for, or None where the layout hashes raw ids.
+    Another map, a missing or a superfluous one is a ValueError that names `token_map`.
 
     >>> import engram_fast as ef
     >>> token_map = ef.TokenMap.identity(1000)
@@ -43,6 +43,15 @@ class NgramHasher(_core.Hasher):
         """
         rows = self.hash_batch(ids, dtype=np.int64)
         return dict(zip(self.layout.layer_ids, rows, strict=True))
+
+    def map_batch(self, batch: Any, **options: Any) -> Any:
+        """Return a batch of columns with the column `engram_rows`, for `Dataset.map(..., batched=True)`.
+
+        The same as `engram_fast.data.map_batch(batch, self, **options)`, which says what a batch may be.
+        """
+        from engram_fast.data import map_batch
+
+        return map_batch(batch, self, **options)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the layout and the token map into `folder` (made where missing), to lie beside a checkpoint.

@@ -1,5 +1,7 @@
 //! Kernels: from a block's window to its rows. One specification (`scalar`), one signature, one choice per process.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod scalar;
 #[cfg(test)]
 mod tests;
@@ -146,7 +148,9 @@ pub fn available() -> &'static [Kernel] {
     AVAILABLE.get_or_init(|| {
         #[cfg(target_arch = "x86_64")]
         let mut kernels = x86::available();
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let mut kernels = vec![neon::NEON];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let mut kernels = vec![];
         kernels.push(scalar::KERNEL);
         kernels

@@ -1,0 +1,29 @@
+"""Hashing in the input pipeline: collate functions, loaders, token files, and batch functions for other pipelines.
+
+Nothing here is imported before it is used: torch, pyarrow, datasets, ray and grain are needed only by what names them.
+"""
+
+from __future__ import annotations
+
+from .collate import PadCollate
+from .collator import EngramCollator
+from .grain_transform import grain_rows
+from .loader import RowsLoader, with_rows
+from .map_batch import AddRows, map_batch
+from .rows import batch_bytes
+from .text import HashedTexts, hash_texts
+from .token_dataset import TokenDataset
+
+__all__ = [
+    "AddRows",
+    "EngramCollator",
+    "HashedTexts",
+    "PadCollate",
+    "RowsLoader",
+    "TokenDataset",
+    "batch_bytes",
+    "grain_rows",
+    "hash_texts",
+    "map_batch",
+    "with_rows",
+]

@@ -1,0 +1,83 @@
+"""`PadCollate`: the collate function used where none is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+# What a padded position reads, per key; 0 for keys not named here.
+FILL = {"labels": -100, "seq_idx": -1, "segment_ids": -1, "special_tokens_mask": 1}
+
+
+class PadCollate:
+    """torch's default collate that also takes lists of ids and examples of different lengths.
+
+    Per-token values (those as long as the ids) become one tensor [B, T], padded on the right where lengths differ;
+    `attention_mask` is then added unless the examples bring one. Examples without labels among labelled ones get -100.
+    All else goes to torch's default collate as it is. Examples are never changed nor shared with the batch.
+    """
+
+    def __init__(self, pad_token_id: int = 0, ids_key: str = "input_ids") -> None:
+        self.pad_token_id = pad_token_id
+        self.ids_key = ids_key
+
+    def __call__(self, examples: Sequence[Any]) -> Any:
+        import torch
+        from torch.utils.data import default_collate
+
+        first = examples[0]
+        if not isinstance(first, Mapping) or self.ids_key not in first:
+            return default_collate(examples)
+        lengths = [len(example[self.ids_key]) for example in examples]
+        batch: dict[str, Any] = {}
+        for key in dict.fromkeys(key for example in examples for key in example):
+            values = [self._value(example, key, length) for example, length in zip(examples, lengths, strict=True)]
+            if all(_per_token(value, length) for value, length in zip(values, lengths, strict=True)):
+                batch[key] = self._stack(key, values, lengths)
+            else:
+                batch[key] = default_collate(values)
+        longest = max(lengths)
+        if min(lengths) < longest and "attention_mask" not in batch:
+            batch["attention_mask"] = (torch.arange(longest) < torch.tensor(lengths)[:, None]).to(torch.int64)
+        return batch
+
+    def _value(self, example: Mapping[str, Any], key: str, length: int) -> Any:
+        if key == "labels" and key not in example:
+            return np.full(length, FILL["labels"])
+        return example[key]
+
+    def _stack(self, key: str, values: list[Any], lengths: list[int]) -> Any:
+        import torch
+        from torch.utils.data import default_collate
+
+        tensors = [_tensor(value, key == self.ids_key) for value in values]
+        longest = max(lengths)
+        if min(lengths) == longest:
+            return default_collate(tensors)
+        fill = self.pad_token_id if key == self.ids_key else FILL.get(key, 0)
+        padded = torch.full((len(tensors), longest), fill, dtype=tensors[0].dtype)
+        for row, tensor in zip(padded, tensors, strict=True):
+            row[: len(tensor)] = tensor
+        return padded
+
+
+def _per_token(value: Any, length: int) -> bool:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return len(shape) == 1 and shape[0] == length
+    return isinstance(value, (list, tuple)) and len(value) == length and not (value and isinstance(value[0], str))
+
+
+def _tensor(value: Any, is_ids: bool) -> Any:
+    """A tensor of its own memory; ids in a dtype that embeddings refuse, and unsigned integers, become int64."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value
+    array = np.array(value)
+    narrow = is_ids and array.dtype.kind in "iu" and array.dtype.itemsize < 4
+    if array.size == 0 or narrow or (array.dtype.kind == "u" and array.dtype.itemsize > 1):
+        array = array.astype(np.int64)
+    return torch.from_numpy(array)

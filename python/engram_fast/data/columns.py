@@ -1,0 +1,85 @@
+"""`Columns`: the ids of a batch of examples as one flat array, out of Arrow or out of lists and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .boundaries import KEYS, LENGTHS, as_array, boundaries_of
+from .files.arrow import flatten
+
+PER_TOKEN = tuple(key for key in KEYS if key not in LENGTHS)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Flat ids [N], the start of each example [examples + 1], and `mask` and `segment_ids` [N] where known."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    where: dict[str, np.ndarray]
+    rectangular: bool = False
+    torch: bool = False
+
+
+def columns_of_arrow(batch: Any, column: str, ignore: Sequence[str]) -> Columns:
+    """Flatten the columns of an Arrow table or record batch; nothing is copied where a column has one chunk."""
+    names = batch.schema.names
+    _check_present(column, names)
+    ids, starts = _flat_arrow(batch, column)
+    others = {}
+    for key in PER_TOKEN:
+        if key in names and key not in ignore:
+            others[key], other_starts = _flat_arrow(batch, key)
+            _check_aligned(key, other_starts, starts, column)
+    return Columns(ids, starts, boundaries_of(others, ids.shape))
+
+
+def _flat_arrow(batch: Any, column: str) -> tuple[np.ndarray, np.ndarray]:
+    chunks, starts = flatten(batch.column(column), f"column {column!r}")
+    if starts is None:
+        raise TypeError(f"column {column!r} holds single integers; it must hold a list of token ids per example")
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks), starts
+
+
+def columns_of_mapping(batch: Mapping[str, Any], column: str, ignore: Sequence[str]) -> Columns:
+    """Flatten the columns of a mapping: 2-D arrays and tensors in place, lists of examples by one concatenation."""
+    _check_present(column, list(batch))
+    value = batch[column]
+    ids, starts, rectangular = _flat_values(value, column)
+    others = {}
+    for key in PER_TOKEN:
+        if key in batch and batch[key] is not None and key not in ignore:
+            others[key], other_starts, _ = _flat_values(batch[key], key)
+            _check_aligned(key, other_starts, starts, column)
+    return Columns(ids, starts, boundaries_of(others, ids.shape), rectangular, hasattr(value, "detach"))
+
+
+def _flat_values(value: Any, column: str) -> tuple[np.ndarray, np.ndarray, bool]:
+    if hasattr(value, "detach") or (isinstance(value, np.ndarray) and value.dtype != object):
+        array = as_array(value)
+        if array.ndim != 2:
+            raise ValueError(f"column {column!r} has shape {list(array.shape)}; it must be [examples, tokens]")
+        return array.reshape(-1), np.arange(array.shape[0] + 1, dtype=np.int64) * array.shape[1], True
+    examples = [as_array(example) for example in value]
+    for index, example in enumerate(examples):
+        if example.ndim != 1:
+            raise ValueError(
+                f"example {index} of column {column!r} has shape {list(example.shape)}; it must be [tokens]"
+            )
+    starts = np.cumsum([0, *(len(example) for example in examples)], dtype=np.int64)
+    filled = [example for example in examples if len(example)]
+    return np.concatenate(filled) if filled else np.empty(0, np.int64), starts, False
+
+
+def _check_present(column: str, names: Sequence[str]) -> None:
+    if column not in names:
+        raise ValueError(f"the batch has no column {column!r}; it has {list(names)}")
+
+
+def _check_aligned(key: str, starts: np.ndarray, expected: np.ndarray, column: str) -> None:
+    if not np.array_equal(starts, expected):
+        raise ValueError(f"the lengths of column {key!r} differ from those of {column!r}")

@@ -1,0 +1,114 @@
+"""`RowWriter`: hashes a batch into a torch tensor, in the memory in which the batch will travel."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .boundaries import as_array, boundaries_of
+from .buffers import Buffers
+
+DEFAULT_KEY = "engram_rows"
+
+
+class RowWriter:
+    """Adds the rows of a batch to the batch; the common part of `EngramCollator` and `with_rows`.
+
+    Inside a DataLoader worker the tensor is allocated in shared memory, as torch's own collate does, and hashed into
+    there: nothing is copied on the way to the consuming process.
+    """
+
+    def __init__(
+        self,
+        hasher: Any,
+        *,
+        layer_axis: int = 1,
+        per_layer: bool = False,
+        layers: Sequence[int] | None = None,
+        dtype: Any = None,
+        add_offsets: bool | None = None,
+        pin_memory: bool = False,
+        num_threads: int | None = None,
+        key: str = DEFAULT_KEY,
+        ids_key: str = "input_ids",
+        ignore: Sequence[str] = (),
+    ) -> None:
+        self.hasher = hasher
+        self.layer_axis = 0 if per_layer else layer_axis
+        self.per_layer = per_layer
+        self.options = {"layers": layers if layers is None else list(layers), "add_offsets": add_offsets}
+        self.pin_memory = pin_memory
+        self.num_threads = num_threads
+        self.key, self.ids_key, self.ignore = key, ids_key, tuple(ignore)
+        self._buffers = Buffers()
+        probe = probe_rows(hasher, dtype=dtype, **self.options)
+        self.layer_count, self.columns, self.dtype = probe.shape[0], probe.shape[-1], probe.dtype
+        if self.layer_axis not in (0, 1, -2):
+            raise ValueError(f"layer_axis is {layer_axis}; it may be 0, 1 or -2")
+
+    def shape(self, ids_shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the rows for ids [B, T], or for flat ids [N]."""
+        shape = list(ids_shape)
+        shape.insert(self.layer_axis if self.layer_axis >= 0 else len(shape), self.layer_count)
+        return (*shape, self.columns)
+
+    def add(self, batch: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A shallow copy of `batch` with the rows; the batch itself and its tensors stay as they are."""
+        result, fill = self.prepare(batch)
+        fill()
+        return result
+
+    def prepare(self, batch: Mapping[str, Any]) -> tuple[Mapping[str, Any], Callable[[], Any]]:
+        """The copy with rows that are allocated but not yet hashed, and the call that hashes them, in any thread."""
+        if not isinstance(batch, Mapping):
+            raise TypeError(
+                f"the batch is a {type(batch).__name__}; rows are added to a mapping that holds {self.ids_key!r}"
+            )
+        if self.ids_key not in batch:
+            raise ValueError(f"the batch has no {self.ids_key!r}; it has {list(batch)}")
+        ids = as_array(batch[self.ids_key])
+        rows = self._allocate(self.shape(ids.shape))
+        named = {self.key: rows}
+        if self.per_layer:
+            layers = self.options["layers"] or self.hasher.layout.layer_ids
+            named = {f"{self.key}_{layer}": rows[index] for index, layer in enumerate(layers)}
+        result = copy.copy(batch)
+        for key, value in named.items():
+            if key in result:
+                raise ValueError(f"the batch already has {key!r}: its rows have been hashed before")
+            result[key] = value
+        where = boundaries_of(batch, ids.shape, self.ignore)
+        options = {"layer_axis": self.layer_axis, "num_threads": self.num_threads, **self.options, **where}
+        return result, functools.partial(self.hasher.hash_batch, ids, out=rows.numpy(), **options)
+
+    def _allocate(self, shape: tuple[int, ...]) -> Any:
+        import torch
+
+        dtype = torch.int32 if self.dtype == np.int32 else torch.int64
+        if torch.utils.data.get_worker_info() is not None:
+            count = int(np.prod(shape))
+            # What torch's default collate does for a batch that is about to cross to another process.
+            storage = torch.UntypedStorage._new_shared(count * self.dtype.itemsize)
+            return torch.empty(0, dtype=dtype).set_(storage, 0, shape)
+        if self.pin_memory:
+            return torch.empty(shape, dtype=dtype, pin_memory=True)  # torch recycles page-locked memory itself
+        return self._buffers.take(shape, self.dtype)
+
+
+def probe_rows(hasher: Any, **options: Any) -> np.ndarray:
+    """The rows [L, 1, 1, C] of a masked token: shape and dtype follow from the layout, no id is looked up."""
+    return hasher.hash_batch(np.zeros((1, 1), np.int64), mask=np.zeros((1, 1), bool), layer_axis=0, **options)
+
+
+def batch_bytes(batch: int, length: int, hasher: Any, *, layers: Sequence[int] | None = None, dtype: Any = None) -> int:
+    """Bytes of the rows of a batch: batch * length * layers * columns * itemsize.
+
+    That many bytes of shared memory are held per batch that a worker has finished and the consumer not yet freed, so
+    about num_workers * (prefetch_factor + 1) times.
+    """
+    probe = probe_rows(hasher, layers=layers, dtype=dtype)
+    return batch * length * probe.nbytes

@@ -1,0 +1,236 @@
+"""`TokenDataset`: a file of token ids as a map-style dataset of windows or of documents."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .files import Tokens, format_of, open_tokens
+from .files.documents import ends_after, scan_documents, segments_within
+from .files.tokens import check_documents, check_integer
+
+_SCAN = 1 << 20
+
+
+class TokenDataset:
+    """Windows of `seq_len` ids, or whole documents, of one token file.
+
+    `dataset[i]` is `{"input_ids": int64 tensor [seq_len]}`; window i begins at token i * seq_len, and a shorter tail is
+    left out. Where documents are known, `"segment_ids"` (int32 [seq_len]) is added: it changes wherever a document
+    ends, and `EngramCollator` lets no look-back cross it. With `seq_len=None` item i is document i, of its own
+    length.
+
+    Parameters
+    ----------
+    path
+        A raw file, `.npy`, `.parquet`, `.arrow`/`.feather`/`.ipc` (Arrow file or stream), or the prefix, `.bin` or
+        `.idx` of a Megatron pair. An array is accepted too, and is then pickled by value.
+    dtype
+        The integer dtype of a raw file, for example `"uint16"`; other formats name their own, and refuse a different
+        one.
+    seq_len
+        Window length in tokens, or None for documents.
+    eod_id
+        The end-of-document id: a document ends after it (it still belongs to that document).
+    documents
+        Where documents begin: an int array [documents + 1] from 0 to the number of tokens, or a `.npy` file of it.
+        None takes `eod_id`, else what the file itself says (Megatron's index, the rows of a list column or of a 2-D
+        `.npy`); False ignores boundaries.
+    vocab_size
+        Number of ids, for example `len(token_map)`. A dtype that cannot hold it is refused at once, and an id outside
+        it when it is read, as an IndexError with file, position and value. Without it the hasher still refuses such
+        an id, but knows only its place in the batch.
+    format, column, offset
+        The format where the name does not tell it (raw, npy, megatron, arrow, parquet); the column of Arrow and
+        Parquet; the bytes to skip at the head of a raw file.
+
+    A pickle holds the path, never ids; the file is opened again on first use, and refused if its size has changed.
+
+    >>> np.arange(10, dtype=np.uint16).tofile("ids.bin")
+    >>> dataset = TokenDataset("ids.bin", dtype="uint16", seq_len=4)
+    >>> len(dataset), dataset[1]["input_ids"].tolist()
+    (2, [4, 5, 6, 7])
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike | np.ndarray,
+        *,
+        dtype: Any = None,
+        seq_len: int | None,
+        eod_id: int | None = None,
+        documents: Any = None,
+        vocab_size: int | None = None,
+        format: str | None = None,
+        column: str = "input_ids",
+        offset: int = 0,
+    ) -> None:
+        if seq_len is not None and seq_len < 1:
+            raise ValueError(f"seq_len is {seq_len}; it must be at least 1, or None for documents")
+        self.seq_len = seq_len
+        self.eod_id = eod_id
+        self.vocab_size = vocab_size
+        self._dtype = None if dtype is None else np.dtype(dtype)
+        if self._dtype is not None:
+            check_integer(self._dtype, "dtype")
+        self._given = documents if documents is None or documents is False else _index_argument(documents)
+        self._column, self._offset = column, offset
+        self._array: np.ndarray | None = None
+        if isinstance(path, np.ndarray):
+            self._array = _array_argument(path)
+            self.path, self.format, self._sizes = f"<array of {len(path)} ids>", "array", ()
+        else:
+            self.path = os.path.abspath(os.fspath(path))
+            self.format = format or format_of(self.path)
+            self._sizes = _sizes(self.path, self.format)
+        self._drop_open_files()
+        self._check_dtype_holds_vocabulary()
+
+    def _drop_open_files(self) -> None:
+        self._tokens: Tokens | None = None
+        self._index: np.ndarray | None = None
+        self._index_known = False
+
+    @property
+    def tokens(self) -> Tokens:
+        """The opened file."""
+        if self._tokens is None:
+            if self._array is not None:
+                tokens = Tokens([self._array], None, self.path)
+                if self._dtype not in (None, tokens.dtype):
+                    raise TypeError(f"{self.path} is {tokens.dtype}, and dtype {self._dtype} was asked for")
+            else:
+                if (now := _sizes(self.path, self.format)) != self._sizes:
+                    raise ValueError(f"{self.path} has {now} bytes, and had {self._sizes} when the dataset was made")
+                tokens = open_tokens(
+                    self.path, format=self.format, dtype=self._dtype, offset=self._offset, column=self._column
+                )
+            self._tokens = tokens
+        return self._tokens
+
+    @property
+    def documents(self) -> np.ndarray | None:
+        """Where documents begin, int64 [documents + 1], or None. With `eod_id` the first use reads the file once."""
+        if not self._index_known:
+            self._index, self._index_known = self._find_documents(), True
+        return self._index
+
+    def _find_documents(self) -> np.ndarray | None:
+        if self._given is False:
+            return None
+        if self._given is None:
+            return self.tokens.documents if self.eod_id is None else scan_documents(self.tokens, self.eod_id)
+        index = self._given
+        if isinstance(index, str):
+            index = np.load(index, mmap_mode="r", allow_pickle=False)
+        check_documents(index, len(self.tokens), self.path)
+        return index
+
+    def __len__(self) -> int:
+        if self.seq_len is not None:
+            return len(self.tokens) // self.seq_len
+        return len(self._need_documents()) - 1
+
+    def _need_documents(self) -> np.ndarray:
+        documents = self.documents
+        if documents is None:
+            raise ValueError(f"seq_len is None, and nothing says where the documents of {self.path} end")
+        return documents
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        import torch
+
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"item {index} is outside the {count} items of {self.path}")
+        index = int(index) % count
+        if self.seq_len is None:
+            start, stop = (int(at) for at in self._need_documents()[index : index + 2])
+            return {"input_ids": torch.from_numpy(self._ids(start, stop))}
+        start = index * self.seq_len
+        ids = self._ids(start, start + self.seq_len)
+        item = {"input_ids": torch.from_numpy(ids)}
+        segments = self._segments(ids, start)
+        if segments is not None:
+            item["segment_ids"] = torch.from_numpy(segments)
+        return item
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for index in range(len(self)):
+            yield self[index]
+
+    def _ids(self, start: int, stop: int) -> np.ndarray:
+        stored = self.tokens.read(start, stop)
+        self._check_ids(stored, start)
+        return stored.astype(np.int64)
+
+    def _segments(self, ids: np.ndarray, start: int) -> np.ndarray | None:
+        if self._given is None and self.eod_id is not None:
+            return ends_after(ids, self.eod_id)  # no index needed: the window itself tells
+        documents = self.documents
+        return None if documents is None else segments_within(documents, start, len(ids))
+
+    def _check_ids(self, stored: np.ndarray, start: int) -> None:
+        if self.vocab_size is None or not len(stored):
+            return
+        if stored.max() < self.vocab_size and (stored.dtype.kind == "u" or stored.min() >= 0):
+            return
+        at = int(np.argmax((stored >= self.vocab_size) | (stored < 0)))
+        raise IndexError(
+            f"token id {stored[at]} at position {start + at} of {self.path} is outside the vocabulary of "
+            f"{self.vocab_size} ids"
+        )
+
+    def check(self) -> None:
+        """Read the whole file once and refuse an id outside `vocab_size`, as reading its window would."""
+        if self.vocab_size is None:
+            raise ValueError("check needs vocab_size")
+        for start in range(0, len(self.tokens), _SCAN):
+            self._check_ids(self.tokens.read(start, min(start + _SCAN, len(self.tokens))), start)
+
+    def _check_dtype_holds_vocabulary(self) -> None:
+        dtype = self.tokens.dtype
+        if self.vocab_size is not None and self.vocab_size - 1 > np.iinfo(dtype).max:
+            raise ValueError(
+                f"{self.path} stores {dtype}, which ends at {np.iinfo(dtype).max} and cannot hold the ids of a "
+                f"vocabulary of {self.vocab_size}: larger ids were cut when it was written"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.update(_tokens=None, _index=None, _index_known=False)
+        return state
+
+    def __repr__(self) -> str:
+        return (
+            f"TokenDataset({self.path!r}, dtype={str(self.tokens.dtype)!r}, seq_len={self.seq_len}, items={len(self)})"
+        )
+
+
+def _sizes(path: str, format: str) -> tuple[int, ...]:
+    if format != "megatron":
+        return (os.path.getsize(path),)
+    from .files.megatron import pair_of
+
+    return tuple(os.path.getsize(part) for part in pair_of(path))
+
+
+def _array_argument(array: np.ndarray) -> np.ndarray:
+    if array.ndim != 1:
+        raise ValueError(f"an array of ids must be flat; its shape is {list(array.shape)}")
+    if isinstance(array, np.memmap):
+        warnings.warn(
+            f"a memory map of {array.nbytes} bytes was given: each worker would get a copy of it; give the path",
+            stacklevel=3,
+        )
+    return np.asarray(array)
+
+
+def _index_argument(documents: Any) -> str | np.ndarray:
+    if isinstance(documents, (str, os.PathLike)):
+        return os.path.abspath(os.fspath(documents))
+    return np.asarray(documents)
