@@ -74,17 +74,17 @@ impl Compress {
             return self.first_refused(raw, live, wraps).map_or(Ok(()), Err);
         };
         let lookup = map.lookup();
-        let mut inside = true;
-        // Plain loads: a gather instruction is slower on the processors measured.
-        for (&id, value) in raw.iter().zip(out.iter_mut()) {
-            match lookup.get(id as usize) {
-                Some(&compressed) => *value = i64::from(compressed),
-                None => {
-                    inside = false;
-                    *value = id;
-                }
+        if self.kernel.all_below(raw, lookup.len() as u64) {
+            // Plain loads: a gather instruction is slower on the processors measured.
+            for (&id, value) in raw.iter().zip(out.iter_mut()) {
+                // SAFETY: all ids were just seen to lie below the length, and nobody else can change `raw`.
+                *value = i64::from(unsafe { *lookup.get_unchecked(id as usize) });
             }
+            return Ok(());
         }
-        if inside { Ok(()) } else { self.first_refused(raw, live, wraps).map_or(Ok(()), Err) }
+        for (&id, value) in raw.iter().zip(out.iter_mut()) {
+            *value = usize::try_from(id).ok().and_then(|id| lookup.get(id)).map_or(id, |&compressed| compressed.into());
+        }
+        self.first_refused(raw, live, wraps).map_or(Ok(()), Err)
     }
 }

@@ -79,20 +79,16 @@ impl<'a> Ints<'a> {
         }
         let size = size_of::<T>() as isize;
         // SAFETY: the slice holds rows * cols aligned values for 'a.
-        Ok(unsafe { Self::from_raw(values.as_ptr().cast(), T::KIND, false, [rows, cols], [cols as isize * size, size]) })
+        Ok(unsafe {
+            Self::from_raw(values.as_ptr().cast(), T::KIND, false, [rows, cols], [cols as isize * size, size])
+        })
     }
 
     /// A view of foreign memory; `strides` in bytes, possibly negative or unaligned.
     ///
     /// # Safety
     /// For every `r < shape[0]`, `c < shape[1]` the integer at `data + r*strides[0] + c*strides[1]` is readable for `'a`.
-    pub unsafe fn from_raw(
-        data: *const u8,
-        kind: Kind,
-        swapped: bool,
-        shape: [usize; 2],
-        strides: [isize; 2],
-    ) -> Self {
+    pub unsafe fn from_raw(data: *const u8, kind: Kind, swapped: bool, shape: [usize; 2], strides: [isize; 2]) -> Self {
         let ([rows, cols], [row_stride, col_stride]) = (shape, strides);
         Self { data, kind, swapped, rows, cols, row_stride, col_stride, owner: PhantomData }
     }

@@ -28,15 +28,7 @@ impl RowState {
     }
 
     /// Takes on what a walk over the first `count` tokens of `row` left behind.
-    pub fn take(
-        &mut self,
-        values: &[i64],
-        run: usize,
-        segment: Option<i64>,
-        ids: &Ints,
-        row: usize,
-        count: usize,
-    ) {
+    pub fn take(&mut self, values: &[i64], run: usize, segment: Option<i64>, ids: &Ints, row: usize, count: usize) {
         self.values.copy_from_slice(values);
         (self.run, self.segment) = (run, segment);
         let reach = self.raw.len();

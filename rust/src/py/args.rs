@@ -15,10 +15,8 @@ pub fn int_arg(object: &Bound<PyAny>, name: &str) -> PyResult<i64> {
     if object.is_instance_of::<PyBool>() {
         return Err(type_error());
     }
-    let index = py
-        .import(intern!(py, "operator"))?
-        .call_method1(intern!(py, "index"), (object,))
-        .map_err(|_| type_error())?;
+    let index =
+        py.import(intern!(py, "operator"))?.call_method1(intern!(py, "index"), (object,)).map_err(|_| type_error())?;
     index.extract().map_err(|_| PyValueError::new_err(format!("{name}: {index} is past 64 bits")))
 }
 

@@ -28,8 +28,9 @@ impl<'py> IntArray<'py> {
             .import(intern!(py, "engram_fast._arrays"))?
             .call_method1(intern!(py, "as_integers"), (object, name, bools))?;
         let array = converted.cast_into::<PyUntypedArray>()?;
-        let (kind, swapped) = kind_of(&array, bools)
-            .ok_or_else(|| PyTypeError::new_err(format!("{name}: expected integers, got an array of {}", array.dtype())))?;
+        let (kind, swapped) = kind_of(&array, bools).ok_or_else(|| {
+            PyTypeError::new_err(format!("{name}: expected integers, got an array of {}", array.dtype()))
+        })?;
         Ok(Self { array, kind, swapped })
     }
 

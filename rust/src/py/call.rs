@@ -133,9 +133,10 @@ impl<'py> WhereArrays<'py> {
         }
         let counts = accepted.to_vec();
         let count = |(row, &count): (usize, &i64)| {
-            usize::try_from(count).ok().filter(|&count| count <= cols).ok_or_else(|| {
-                PyValueError::new_err(format!("accepted: {count} at row {row} is outside 0..{cols}"))
-            })
+            usize::try_from(count)
+                .ok()
+                .filter(|&count| count <= cols)
+                .ok_or_else(|| PyValueError::new_err(format!("accepted: {count} at row {row} is outside 0..{cols}")))
         };
         counts.iter().enumerate().map(count).collect()
     }
@@ -164,16 +165,20 @@ impl<'py> Call<'py> {
         let layers = arguments.layers.map(|layers| layer_indices(hasher, layers)).transpose()?;
         let add_offsets = match arguments.add_offsets {
             None => hasher.inner.layout().adds_offsets,
-            Some(flag) => flag.extract().map_err(|_| {
-                PyTypeError::new_err(format!("add_offsets: expected None, True or False, got {flag}"))
-            })?,
+            Some(flag) => flag
+                .extract()
+                .map_err(|_| PyTypeError::new_err(format!("add_offsets: expected None, True or False, got {flag}")))?,
         };
         let threads = threads_arg(arguments.num_threads)?;
         let out = arguments.out.map(|out| Ok::<_, PyErr>((out.clone(), OutArray::new(out)?))).transpose()?;
         let asked = arguments.dtype.map(dtype_width).transpose()?;
         let width = match (asked, &out) {
             (Some(width), Some((_, out))) if width != out.width => {
-                return Err(PyTypeError::new_err(format!("dtype: int{} differs from out's int{}", width * 8, out.width * 8)));
+                return Err(PyTypeError::new_err(format!(
+                    "dtype: int{} differs from out's int{}",
+                    width * 8,
+                    out.width * 8
+                )));
             }
             (Some(width), _) => width,
             (None, Some((_, out))) => out.width,
@@ -226,7 +231,10 @@ impl<'py> Call<'py> {
         }
         let elements = shape[..dimensions].iter().try_fold(self.width, |bytes, &n| bytes.checked_mul(n));
         if elements.is_none_or(|bytes| bytes > isize::MAX as usize) {
-            return Err(PyValueError::new_err(format!("ids: the result would have the shape {:?}", &shape[..dimensions])));
+            return Err(PyValueError::new_err(format!(
+                "ids: the result would have the shape {:?}",
+                &shape[..dimensions]
+            )));
         }
         macro_rules! fresh {
             ($array:ident, $shape:expr, $t:ty) => {{
@@ -307,9 +315,9 @@ fn layer_axis(axis: Option<&Bound<PyAny>>) -> PyResult<LayerAxis> {
 
 fn layer_indices(hasher: &PyHasher, layers: &Bound<PyAny>) -> PyResult<Vec<usize>> {
     let known = &hasher.inner.layout().layers;
-    let items = layers.try_iter().map_err(|_| {
-        PyTypeError::new_err(format!("layers: expected None or a sequence of layer ids, got {layers}"))
-    })?;
+    let items = layers
+        .try_iter()
+        .map_err(|_| PyTypeError::new_err(format!("layers: expected None or a sequence of layer ids, got {layers}")))?;
     items
         .map(|item| {
             let id = int_arg(&item?, "layers")?;

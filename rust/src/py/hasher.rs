@@ -104,9 +104,8 @@ impl PyHasher {
         cu_seqlens: Option<&Bound<'py, PyAny>>,
         num_threads: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = Arguments {
-            ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens, num_threads,
-        };
+        let arguments =
+            Arguments { ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens, num_threads };
         Call::new(self, &arguments, None)?.hash(py, self, None)
     }
 
@@ -134,7 +133,16 @@ impl PyHasher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut state = state.get().lock(self)?;
         let arguments = Arguments {
-            ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens: None, num_threads,
+            ids,
+            out,
+            dtype,
+            layer_axis,
+            layers,
+            add_offsets,
+            mask,
+            segment_ids,
+            cu_seqlens: None,
+            num_threads,
         };
         let call = Call::new(self, &arguments, Some(state.rows.len()))?;
         let rows = call.hash(py, self, Some(&state))?;
@@ -164,7 +172,16 @@ impl PyHasher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let state = state.get().lock(self)?;
         let arguments = Arguments {
-            ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens: None, num_threads,
+            ids,
+            out,
+            dtype,
+            layer_axis,
+            layers,
+            add_offsets,
+            mask,
+            segment_ids,
+            cu_seqlens: None,
+            num_threads,
         };
         Call::new(self, &arguments, Some(state.rows.len()))?.hash(py, self, Some(&state))
     }

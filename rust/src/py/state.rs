@@ -100,7 +100,10 @@ impl PyHashState {
     fn select(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let index = IntArray::new(index, "index", false)?;
         if index.shape().len() != 1 {
-            return Err(PyValueError::new_err(format!("index: expected one dimension, got the shape {:?}", index.shape())));
+            return Err(PyValueError::new_err(format!(
+                "index: expected one dimension, got the shape {:?}",
+                index.shape()
+            )));
         }
         Ok(self.alone()?.select(&index.to_vec())?.into())
     }
@@ -165,7 +168,10 @@ impl PyHashState {
         let hasher = &hasher.get().inner;
         let history = IntArray::new(history, "history", false)?;
         let &[batch, width] = history.shape() else {
-            return Err(PyValueError::new_err(format!("history: expected [batch, ids], got the shape {:?}", history.shape())));
+            return Err(PyValueError::new_err(format!(
+                "history: expected [batch, ids], got the shape {:?}",
+                history.shape()
+            )));
         };
         let lengths = match lengths {
             None => vec![width as i64; batch],
@@ -200,13 +206,15 @@ impl PyHashState {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let py = slf.py();
-        let json = serde_json::to_vec(&*slf.get().alone()?).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let json =
+            serde_json::to_vec(&*slf.get().alone()?).map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok((slf.get_type().getattr("_from_bytes")?, (PyBytes::new(py, &json),)))
     }
 
     #[classmethod]
     fn _from_bytes(_cls: &Bound<'_, PyType>, json: &[u8]) -> PyResult<Self> {
-        let state: HashState = serde_json::from_slice(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let state: HashState =
+            serde_json::from_slice(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let sound = |row: &RowState| {
             [row.values.len(), row.raw.len()] == [state.reach; 2] && row.run <= state.reach && row.known <= state.reach
         };

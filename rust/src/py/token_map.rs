@@ -11,7 +11,8 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::gil::released;
 use super::ids::{Ids, count};
-use crate::token_map::{Metadata, Rule, TokenMap, default_threads, normalize_key};
+use crate::pool::default_threads;
+use crate::token_map::{Metadata, Rule, TokenMap, normalize_key};
 
 /// Raw token id to compressed id.
 #[pyclass(frozen, subclass, name = "TokenMap", module = "engram_fast._core")]

@@ -15,7 +15,6 @@ use crate::{Error, Result};
 
 pub use compress::place;
 pub use keys::normalize_key;
-pub use threads::default_threads;
 
 /// The most ids a map may have. Real vocabularies end near one million; a `tokenizer.json` that names id 4000000000
 /// is damaged or hostile, and is refused before memory is reserved for it.

@@ -1,30 +1,27 @@
-//! Work over all ids on several threads; the only place of this module that knows a thread pool.
+//! Work over all ids of a tokenizer, shared out in pieces.
 
-use rayon::prelude::*;
+use std::sync::OnceLock;
 
-use crate::Result;
+use crate::{Result, pool};
 
-/// Threads used where the caller names no number: what the process may use (affinity and cgroup quota).
-pub fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
+/// Ids per piece; fewer are not worth a second thread.
+const PIECE: usize = 4096;
 
-/// `f` of every id in `0..n` for which it gives something, in the order of the ids.
-///
-/// The pool lives as long as the call: rayon's global pool does not survive a fork, and its size would be decided by
-/// the environment.
+/// `f` of every id in `0..n` for which it gives something, in the order of the ids; the error of the lowest id wins.
 pub(super) fn collect_known<T, F>(n: usize, threads: usize, f: F) -> Result<Vec<(u32, T)>>
 where
-    T: Send,
+    T: Send + Sync,
     F: Fn(u32) -> Result<Option<T>> + Sync,
 {
     let one = |id: usize| f(id as u32).map(|found| found.map(|value| (id as u32, value))).transpose();
-    // Below a few thousand ids starting threads costs more than it saves.
-    if threads > 1
-        && n > 4096
-        && let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build()
-    {
-        return pool.install(|| (0..n).into_par_iter().filter_map(one).collect());
+    let pieces: Vec<OnceLock<Result<Vec<_>>>> = (0..n.div_ceil(PIECE)).map(|_| OnceLock::new()).collect();
+    pool::for_each(pieces.len(), threads, |i| {
+        let known = (i * PIECE..n.min((i + 1) * PIECE)).filter_map(one).collect();
+        assert!(pieces[i].set(known).is_ok(), "every piece is handed out once");
+    });
+    let mut all = Vec::with_capacity(n);
+    for piece in pieces {
+        all.append(&mut piece.into_inner().expect("every piece is handed out")?);
     }
-    (0..n).filter_map(one).collect()
+    Ok(all)
 }

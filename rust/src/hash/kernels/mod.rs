@@ -58,7 +58,7 @@ pub struct Rows<T> {
     pub data: *mut T,
     /// Elements from one token to the next.
     pub stride: usize,
-    /// Whether the result is too large to stay in the caches, so that stores had better go around them.
+    /// Whether the result is too large to stay in the caches, so that stores had better go around them; [`fence`] follows.
     pub stream: bool,
 }
 
@@ -140,6 +140,12 @@ impl Row for i64 {
     fn rows_fn(kernel: &Kernel) -> RowsFn<Self> {
         kernel.rows_i64
     }
+}
+
+/// Makes what kernels have streamed visible to other threads; called after the last block of a piece of work.
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    x86::fence();
 }
 
 /// The kernels that this processor can run, fastest first; the last is always `scalar`.

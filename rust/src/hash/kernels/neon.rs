@@ -170,8 +170,6 @@ impl Lanes for Neon {
             }
         }
     }
-    #[inline(always)]
-    unsafe fn fence() {}
 }
 
 /// The low 64 bits of products: low halves in full, the crossed ones into the high half.

@@ -1,8 +1,13 @@
 //! The vector kernels' one algorithm, over the operations that an instruction set offers for eight lanes.
 //!
 //! A block goes through two more stages after its window: mixes, eight tokens at a time, kept as doubles and as low
-//! halves in first-level cache; then remainders, one token at a time, so that its columns are written together. In the
-//! usual case (heads a multiple of eight, moduli past 2^13) the constants of all columns stay in registers.
+//! halves; then remainders, one token at a time, so that its columns are written together. In the usual case (orders from 2
+//! on, heads a multiple of eight, moduli past 2^13) both are one loop: the mixes of the next eight tokens are made among the
+//! remainders of these, so that they cost nothing while stores around the caches are on their way, and the constants of
+//! all columns stay in registers. Other shapes take the stages one after the other.
+//!
+//! No closures, `map` or `from_fn` around operations: they do not inherit the instruction set of the function around them, and
+//! where the compiler does not inline them every operation becomes a call (measured: ten times the time).
 
 use super::{Mixes, Row, Rows, Window, scalar};
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
@@ -65,8 +70,6 @@ pub trait Lanes {
     unsafe fn store_some_words(at: *mut i32, r: Self::U, n: usize);
     /// Stores eight remainders plus offsets as 64-bit numbers the way that `HOW` says.
     unsafe fn store_longs<const HOW: u8>(at: *mut i64, r: Self::U, offsets: *const i64);
-    /// Makes streamed stores visible to other threads.
-    unsafe fn fence();
 }
 
 /// Rows as an element type stores them.
@@ -125,46 +128,140 @@ pub unsafe fn rows<S: Lanes, T: VectorRow>(plan: &LayerPlan, window: &Window, ro
             _ if plan.modulus == Modulus::Division => scalar::rows(plan, window, rows),
             MixPlan::PerColumn { coefficients } => per_column::<S, T>(plan, coefficients, window, rows),
             MixPlan::Prefix { multipliers, orders } => {
-                let mixes = &mut *window.mixes;
                 let consecutive = orders.first() == Some(&2) && orders.len() == multipliers.len() - 1;
-                match multipliers.len() {
-                    2 if consecutive => mix_fixed::<S, 2>(plan.narrow, multipliers, window, mixes),
-                    3 if consecutive => mix_fixed::<S, 3>(plan.narrow, multipliers, window, mixes),
-                    4 if consecutive => mix_fixed::<S, 4>(plan.narrow, multipliers, window, mixes),
-                    _ => mix_any::<S>(plan.narrow, multipliers, orders, window, mixes),
+                let whole = plan.group == plan.padded_group && plan.modulus == Modulus::Direct;
+                match (multipliers.len(), plan.group / LANES) {
+                    (2, 1) if consecutive && whole => aligned::<S, T, 2, 1>(plan, multipliers, window, rows),
+                    (3, 1) if consecutive && whole => aligned::<S, T, 3, 1>(plan, multipliers, window, rows),
+                    (4, 1) if consecutive && whole => aligned::<S, T, 4, 1>(plan, multipliers, window, rows),
+                    (2, 2) if consecutive && whole => aligned::<S, T, 2, 2>(plan, multipliers, window, rows),
+                    (3, 2) if consecutive && whole => aligned::<S, T, 3, 2>(plan, multipliers, window, rows),
+                    _ => {
+                        let mixes = &mut *window.mixes;
+                        mix::<S>(plan.narrow, multipliers, orders, window, mixes);
+                        any_shape::<S, T>(plan, orders.len(), mixes, window.len, rows);
+                    }
                 }
-                remainders::<S, T>(plan, orders.len(), mixes, window.len, rows);
             }
         }
     }
 }
 
-/// The mixes of eight tokens at a time for the orders 2 to `N`, each extending the last.
+/// Chooses how rows are stored.
 #[inline(always)]
-unsafe fn mix_fixed<S: Lanes, const N: usize>(narrow: bool, multipliers: &[i64], window: &Window, mixes: &mut Mixes) {
-    // SAFETY: views can be read, and the arrays of mixes written, up to the next multiple of eight past the length.
+unsafe fn aligned<S: Lanes, T: VectorRow, const N: usize, const P: usize>(
+    plan: &LayerPlan,
+    multipliers: &[i64],
+    window: &Window,
+    rows: Rows<T>,
+) {
+    let bytes = rows.stride * size_of::<T>();
+    // SAFETY: handed on from the caller.
+    unsafe {
+        match (rows.stream, (rows.data as usize | bytes) % 32) {
+            (true, 0) => fused::<S, T, STREAM_32, N, P>(plan, multipliers, window, rows),
+            (true, 16) => fused::<S, T, STREAM_16, N, P>(plan, multipliers, window, rows),
+            _ => fused::<S, T, PLAIN, N, P>(plan, multipliers, window, rows),
+        }
+    }
+}
+
+/// The mixes of eight tokens for up to three orders.
+#[repr(align(64))]
+struct Eight {
+    doubles: [[f64; LANES]; 3],
+    low: [[u32; LANES]; 3],
+}
+
+/// Orders 2 to `N` with `P` vectors of heads each, one step per remainder.
+#[inline(always)]
+unsafe fn fused<S: Lanes, T: VectorRow, const HOW: u8, const N: usize, const P: usize>(
+    plan: &LayerPlan,
+    multipliers: &[i64],
+    window: &Window,
+    rows: Rows<T>,
+) {
+    // SAFETY: the padded arrays hold (N - 1) * P vectors; views can be read up to the next multiple of eight.
     unsafe {
         let mut splat = [S::splat_long(0); N];
-        for k in 0..N {
+        let mut k = 0;
+        while k < N {
             splat[k] = S::splat_long(multipliers[k]);
+            k += 1;
         }
+        let mut inv = [[S::splat_double(0.0); P]; 3];
+        let mut p = [[S::splat_word(0); P]; 3];
+        let mut o = 0;
+        while o < N - 1 {
+            let mut v = 0;
+            while v < P {
+                inv[o][v] = S::doubles(plan.inv.as_ptr().add((o * P + v) * LANES));
+                p[o][v] = S::words(plan.p.as_ptr().add((o * P + v) * LANES));
+                v += 1;
+            }
+            o += 1;
+        }
+        let mut eights = [const { Eight { doubles: [[0.0; LANES]; 3], low: [[0; LANES]; 3] } }; 2];
+        mix_eight::<S, N>(&splat, plan.narrow, window, 0, &mut eights[0]);
         let mut t = 0;
         while t < window.len {
-            let mut mix = S::mul(S::longs(window.views[0].add(t)), splat[0]);
-            for k in 1..N {
-                mix = S::xor(mix, S::mul(S::longs(window.views[k].add(t)), splat[k]));
-                let mix = if narrow { S::narrow(mix) } else { mix };
-                S::store_mixes(mix, mixes.doubles[k - 1].as_mut_ptr().add(t), mixes.low[k - 1].as_mut_ptr().add(t));
+            let [a, b] = &mut eights;
+            let (now, next) = if t % (2 * LANES) == 0 { (a, b) } else { (b, a) };
+            if t + LANES < window.len {
+                mix_eight::<S, N>(&splat, plan.narrow, window, t + LANES, next);
+            }
+            // Not unrolled: with eight copies of the loop the result was slower, not faster.
+            let count = (window.len - t).min(LANES);
+            let mut out = rows.data.add(t * rows.stride);
+            let mut i = 0;
+            while i < count {
+                let mut o = 0;
+                while o < N - 1 {
+                    let double = S::splat_double(now.doubles[o][i]);
+                    let low = S::splat_word(now.low[o][i]);
+                    let mut v = 0;
+                    while v < P {
+                        let c = (o * P + v) * LANES;
+                        let r = S::residues(low, S::quotients(double, inv[o][v]), p[o][v]);
+                        T::store::<S, HOW>(out.add(c), r, plan, c);
+                        v += 1;
+                    }
+                    o += 1;
+                }
+                out = out.add(rows.stride);
+                i += 1;
             }
             t += LANES;
         }
     }
 }
 
-/// The same for any ascending orders.
+/// The mixes of the tokens from `t` on for the orders 2 to `N`, each extending the last.
 #[inline(always)]
-unsafe fn mix_any<S: Lanes>(narrow: bool, multipliers: &[i64], orders: &[usize], window: &Window, mixes: &mut Mixes) {
-    // SAFETY: as above.
+unsafe fn mix_eight<S: Lanes, const N: usize>(
+    multipliers: &[S::X; N],
+    narrow: bool,
+    window: &Window,
+    t: usize,
+    eight: &mut Eight,
+) {
+    // SAFETY: views can be read up to the next multiple of eight past the length.
+    unsafe {
+        let mut mix = S::mul(S::longs(window.views[0].add(t)), multipliers[0]);
+        let mut k = 1;
+        while k < N {
+            mix = S::xor(mix, S::mul(S::longs(window.views[k].add(t)), multipliers[k]));
+            let mix = if narrow { S::narrow(mix) } else { mix };
+            S::store_mixes(mix, eight.doubles[k - 1].as_mut_ptr(), eight.low[k - 1].as_mut_ptr());
+            k += 1;
+        }
+    }
+}
+
+/// The mixes of a block for any ascending orders.
+#[inline(always)]
+unsafe fn mix<S: Lanes>(narrow: bool, multipliers: &[i64], orders: &[usize], window: &Window, mixes: &mut Mixes) {
+    // SAFETY: views can be read, and the arrays of mixes written, up to the next multiple of eight past the length.
     unsafe {
         for t in (0..window.len).step_by(LANES) {
             let mut mix = S::splat_long(0);
@@ -182,96 +279,9 @@ unsafe fn mix_any<S: Lanes>(narrow: bool, multipliers: &[i64], orders: &[usize],
     }
 }
 
-/// Chooses the loop for the plan's shape.
-#[inline(always)]
-unsafe fn remainders<S: Lanes, T: VectorRow>(
-    plan: &LayerPlan,
-    orders: usize,
-    mixes: &Mixes,
-    len: usize,
-    rows: Rows<T>,
-) {
-    let vectors = orders * plan.padded_group / LANES;
-    // SAFETY: handed on from the caller.
-    unsafe {
-        if plan.group != plan.padded_group || plan.modulus != Modulus::Direct || vectors > 6 {
-            return any_shape::<S, T>(plan, orders, mixes, len, rows);
-        }
-        let bytes = rows.stride * size_of::<T>();
-        match (rows.stream, (rows.data as usize | bytes) % 32) {
-            (true, 0) => {
-                whole_vectors::<S, T, STREAM_32>(plan, vectors, mixes, len, rows);
-                S::fence();
-            }
-            (true, 16) => {
-                whole_vectors::<S, T, STREAM_16>(plan, vectors, mixes, len, rows);
-                S::fence();
-            }
-            _ => whole_vectors::<S, T, PLAIN>(plan, vectors, mixes, len, rows),
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn whole_vectors<S: Lanes, T: VectorRow, const HOW: u8>(
-    plan: &LayerPlan,
-    vectors: usize,
-    mixes: &Mixes,
-    len: usize,
-    rows: Rows<T>,
-) {
-    // SAFETY: handed on from the caller.
-    unsafe {
-        match vectors {
-            1 => fixed::<S, T, HOW, 1>(plan, mixes, len, rows),
-            2 => fixed::<S, T, HOW, 2>(plan, mixes, len, rows),
-            3 => fixed::<S, T, HOW, 3>(plan, mixes, len, rows),
-            4 => fixed::<S, T, HOW, 4>(plan, mixes, len, rows),
-            5 => fixed::<S, T, HOW, 5>(plan, mixes, len, rows),
-            _ => fixed::<S, T, HOW, 6>(plan, mixes, len, rows),
-        }
-    }
-}
-
-/// `V` whole vectors of columns, one step each, the constants in registers.
-#[inline(always)]
-unsafe fn fixed<S: Lanes, T: VectorRow, const HOW: u8, const V: usize>(
-    plan: &LayerPlan,
-    mixes: &Mixes,
-    len: usize,
-    rows: Rows<T>,
-) {
-    let per_order = plan.padded_group / LANES;
-    // SAFETY: V vectors are what the padded arrays hold; the mixes of `len` tokens have been stored.
-    unsafe {
-        let (mut inv, mut p) = ([S::splat_double(0.0); V], [S::splat_word(0); V]);
-        let (mut doubles, mut low) = ([std::ptr::null(); V], [std::ptr::null(); V]);
-        for v in 0..V {
-            inv[v] = S::doubles(plan.inv.as_ptr().add(v * LANES));
-            p[v] = S::words(plan.p.as_ptr().add(v * LANES));
-            doubles[v] = mixes.doubles[v / per_order].as_ptr();
-            low[v] = mixes.low[v / per_order].as_ptr();
-        }
-        for t in 0..len {
-            let out = rows.data.add(t * rows.stride);
-            for v in 0..V {
-                let q = S::quotients(S::splat_double(*doubles[v].add(t)), inv[v]);
-                let r = S::residues(S::splat_word(*low[v].add(t)), q, p[v]);
-                T::store::<S, HOW>(out.add(v * LANES), r, plan, v * LANES);
-            }
-        }
-    }
-}
-
 /// Any number of heads, one step or two.
 #[inline(always)]
-unsafe fn any_shape<S: Lanes, T: VectorRow>(
-    plan: &LayerPlan,
-    orders: usize,
-    mixes: &Mixes,
-    len: usize,
-    rows: Rows<T>,
-) {
+unsafe fn any_shape<S: Lanes, T: VectorRow>(plan: &LayerPlan, orders: usize, mixes: &Mixes, len: usize, rows: Rows<T>) {
     // SAFETY: vectors begin within the padded arrays, and only columns of the plan are written.
     unsafe {
         for t in 0..len {

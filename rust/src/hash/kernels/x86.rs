@@ -14,7 +14,15 @@ use crate::hash::plan::LayerPlan;
 /// See [`Kernel`].
 pub const AVX2: Kernel = Kernel { name: "avx2", rows_i32: avx2_i32, rows_i64: avx2_i64, all_below: avx2_all_below };
 /// See [`Kernel`].
-pub const AVX512: Kernel = Kernel { name: "avx512", rows_i32: avx512_i32, rows_i64: avx512_i64, all_below: avx512_all_below };
+pub const AVX512: Kernel =
+    Kernel { name: "avx512", rows_i32: avx512_i32, rows_i64: avx512_i64, all_below: avx512_all_below };
+
+/// Orders streamed stores before all that follow. Once per piece of work: it waits until they have left the processor, which
+/// after every block doubled the time.
+pub fn fence() {
+    // SAFETY: SSE is part of the architecture, and no memory is named.
+    unsafe { _mm_sfence() }
+}
 
 /// The kernels that this processor can run, fastest first.
 pub fn available() -> Vec<Kernel> {
@@ -157,11 +165,6 @@ macro_rules! common {
                 Self::store_words::<HOW>(at.add(4).cast(), high);
             }
         }
-        #[inline(always)]
-        unsafe fn fence() {
-            // SAFETY: no memory is named.
-            unsafe { _mm_sfence() }
-        }
     };
 }
 
@@ -182,9 +185,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     unsafe fn mul(a: Self::X, b: Self::X) -> Self::X {
         // SAFETY: registers only.
-        unsafe {
-            [mul_256(a[0], b[0]), mul_256(a[1], b[1])]
-        }
+        unsafe { [mul_256(a[0], b[0]), mul_256(a[1], b[1])] }
     }
     #[inline(always)]
     unsafe fn xor(a: Self::X, b: Self::X) -> Self::X {

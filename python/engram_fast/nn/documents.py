@@ -1,0 +1,63 @@
+"""How far each position may look back: documents packed into one row, by segment ids or cumulative lengths."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+NO_LIMIT = 2**31 - 1
+
+
+def look_back_limit(
+    batch: int,
+    length: int,
+    *,
+    segment_ids: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
+    last_segment: Tensor | None = None,
+    device: torch.device | None = None,
+) -> Tensor | None:
+    """Tokens of the position's document up to and with itself, int64 [B, T]; NO_LIMIT where it began before this row.
+
+    ``last_segment`` [B] is the segment id before the first position. None when nothing limits.
+    """
+    if segment_ids is None and cu_seqlens is None:
+        return None
+    if segment_ids is not None and cu_seqlens is not None:
+        raise ValueError("segment_ids and cu_seqlens are both given; one is enough")
+    position = torch.arange(length, device=device).expand(batch, length)
+    if cu_seqlens is not None:
+        if batch != 1:
+            raise ValueError(f"cu_seqlens needs one flat row of tokens, the batch has {batch}")
+        check_cu_seqlens(cu_seqlens, length)
+        cu_seqlens = cu_seqlens.to(device=device, dtype=torch.int64)
+        start = cu_seqlens[torch.searchsorted(cu_seqlens, position[0].contiguous(), right=True) - 1][None]
+        first = torch.full((1, 1), 0, device=device)
+    else:
+        if segment_ids.shape != (batch, length):
+            raise ValueError(f"segment_ids has shape {tuple(segment_ids.shape)}, the tokens have {(batch, length)}")
+        before = segment_ids.roll(1, 1)
+        first_before = segment_ids[:, :1] if last_segment is None else last_segment.to(segment_ids)[:, None]
+        before = torch.where(position == 0, first_before, before)
+        start = torch.where(segment_ids != before, position, -1).cummax(1).values if length else position
+        first = torch.full((1, 1), -1, device=device)
+    # A document that begins at the row's start has zeros before it: no limit is needed, and none is wanted for a state.
+    return torch.where(start > first, position - start + 1, NO_LIMIT)
+
+
+def check_cu_seqlens(cu_seqlens: Tensor, length: int) -> None:
+    """Begins with 0, never falls, ends with the number of tokens; else ValueError. Not looked at in a traced graph."""
+    if cu_seqlens.ndim != 1 or cu_seqlens.dtype.is_floating_point or cu_seqlens.dtype == torch.bool:
+        raise ValueError(f"cu_seqlens must be one axis of integers, not {cu_seqlens.dtype} {tuple(cu_seqlens.shape)}")
+    if torch.compiler.is_compiling() or cu_seqlens.device.type != "cpu":
+        return
+    ends = cu_seqlens.tolist()
+    if not ends or ends[0] != 0:
+        raise ValueError(f"cu_seqlens begins with {ends[0] if ends else 'nothing'}, not with 0")
+    for place, (left, right) in enumerate(pairwise(ends)):
+        if right < left:
+            raise ValueError(f"cu_seqlens falls from {left} to {right} at entry {place + 1}")
+    if ends[-1] != length:
+        raise ValueError(f"cu_seqlens ends with {ends[-1]}, there are {length} tokens")

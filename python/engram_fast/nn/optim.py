@@ -1,0 +1,150 @@
+"""Optimisation of tables: one number of state per row, and parameter groups that treat tables as the paper does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
+
+
+class RowwiseAdagrad(torch.optim.Optimizer):
+    """Adagrad with one accumulator per row: state += mean(g^2); row -= lr * g / (sqrt(state) + eps).
+
+    Sparse gradients touch the rows of the batch alone; a row whose gradient is zero keeps its exact bits, whatever the
+    weight decay (which therefore acts on touched rows only). Dense gradients follow the same rule. Parameters of one
+    axis have one accumulator per element.
+
+    Args:
+        params: parameters or groups. lr, eps. weight_decay: added to the gradient as weight_decay * row.
+        initial_accumulator_value: start of the state.
+    """
+
+    def __init__(
+        self,
+        params: Iterable,
+        lr: float = 1e-2,
+        *,
+        eps: float = 1e-10,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+    ) -> None:
+        for name, value in (("lr", lr), ("eps", eps), ("weight_decay", weight_decay)):
+            if not value >= 0:
+                raise ValueError(f"{name} must not be negative, it is {value}")
+        if not initial_accumulator_value >= 0:
+            raise ValueError(f"initial_accumulator_value must not be negative, it is {initial_accumulator_value}")
+        defaults = {"lr": lr, "eps": eps, "weight_decay": weight_decay, "initial": initial_accumulator_value}
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+        """One update."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad, group)
+        return loss
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """As of any optimizer; the state keeps its own dtype, and is a copy."""
+        super().load_state_dict(state_dict)  # casts to the parameters' dtype: too coarse for sums of squares
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        for number, parameter in zip(numbers, parameters, strict=True):
+            if number in state_dict["state"]:
+                given = state_dict["state"][number]["sum"]
+                self.state[parameter]["sum"] = given.to(parameter.device, copy=True)
+
+    def _update(self, parameter: Tensor, grad: Tensor, group: dict) -> None:
+        if hasattr(parameter, "to_local"):  # a DTensor sharded by rows: each process updates its own
+            key, grad, parameter = parameter, _local(grad, parameter), parameter.to_local()
+        else:
+            key = parameter
+        table = parameter.view(parameter.shape[0], -1) if parameter.ndim else parameter.view(1, 1)
+        state = self.state[key]
+        if "sum" not in state:
+            # float32 also for half-precision tables: sums of squares outgrow them.
+            state["sum"] = torch.full((table.shape[0],), group["initial"], dtype=_at_least_float32(parameter.dtype))
+            state["sum"] = state["sum"].to(parameter.device)
+        if grad.is_sparse:
+            grad = grad.coalesce()
+            rows, values = grad.indices()[0], grad.values()
+            values = values.reshape(values.shape[0], -1)
+        else:
+            values = grad.reshape(table.shape)
+            rows = None
+        values = values.to(state["sum"].dtype)
+        touched = (values != 0).any(1)
+        if rows is None:
+            rows = touched.nonzero().flatten()
+            values = values[rows]
+        else:
+            rows, values = rows[touched], values[touched]
+        current = table[rows].to(values.dtype)
+        if group["weight_decay"]:
+            values = values + group["weight_decay"] * current
+        total = state["sum"][rows] + values.square().mean(1)
+        state["sum"][rows] = total
+        table[rows] = (current - group["lr"] * values / (total.sqrt() + group["eps"])[:, None]).to(table.dtype)
+
+
+def param_groups(
+    model: nn.Module,
+    *,
+    lr: float | None = None,
+    table_lr: float | None = None,
+    table_lr_factor: float = 5.0,
+    weight_decay: float | None = None,
+) -> list[dict]:
+    """Two groups for an optimizer: tables (learning rate times 5, weight decay 0, as the paper has it) and the rest.
+
+    Each parameter appears exactly once; a group without parameters is left out. A rate that is not given (``lr``, and
+    ``table_lr`` with it) is left to the optimizer's own default, for both groups alike.
+
+    Args:
+        lr, weight_decay: of the rest. table_lr: of the tables; by default ``table_lr_factor * lr``.
+    """
+    tables = {id(p): p for p in table_parameters(model)}
+    rest = [p for p in model.parameters() if id(p) not in tables]
+    table_group: dict = {"params": list(tables.values()), "name": "tables", "weight_decay": 0.0}
+    rest_group: dict = {"params": rest, "name": "rest"}
+    if table_lr is None and lr is not None:
+        table_lr = table_lr_factor * lr
+    if table_lr is not None:
+        table_group["lr"] = table_lr
+    if lr is not None:
+        rest_group["lr"] = lr
+    if weight_decay is not None:
+        rest_group["weight_decay"] = weight_decay
+    return [group for group in (rest_group, table_group) if group["params"]]
+
+
+def table_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The embedding tables of all n-gram memories in the model; word embeddings are not among them."""
+    from engram_fast.nn.engram_v41 import EngramV41
+
+    found: dict[int, nn.Parameter] = {}
+    for module in model.modules():
+        if isinstance(module, (MultiHeadEmbedding, EngramV41)):
+            table = module.embed if isinstance(module, EngramV41) else module
+            found.update((id(p), p) for p in table.parameters())
+    return list(found.values())
+
+
+def _local(grad: Tensor, parameter: Tensor) -> Tensor:
+    if not hasattr(grad, "to_local"):
+        return grad
+    if grad.placements != parameter.placements:
+        grad = grad.redistribute(placements=parameter.placements)
+    return grad.to_local()
+
+
+def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype == torch.float64 else torch.float32

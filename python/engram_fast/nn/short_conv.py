@@ -1,0 +1,165 @@
+"""The short convolution: per-branch RMSNorm, depthwise causal convolution, SiLU; resets at documents, can stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engram_fast.nn import formula
+from engram_fast.nn.documents import look_back_limit
+
+
+@dataclass
+class ConvState:
+    """What a convolution remembers of B sequences: its last normalised inputs, and the last segment id it saw.
+
+    ``inputs`` [B, (kernel_size - 1) * dilation, M, D], zeros where there was nothing (or another document).
+    """
+
+    inputs: Tensor
+    segment: Tensor | None = None
+
+    def select(self, index: Tensor | list[int]) -> ConvState:
+        """A new state of the sequences ``index`` (beam search, forks); nothing is shared."""
+        index = torch.as_tensor(index, dtype=torch.int64, device=self.inputs.device)
+        return ConvState(self.inputs[index], None if self.segment is None else self.segment[index])
+
+    def copy(self) -> ConvState:
+        return ConvState(self.inputs.clone(), None if self.segment is None else self.segment.clone())
+
+    def reset(self, index: Tensor | list[int]) -> None:
+        """Forget the sequences ``index``, in place: a slot that is used again starts clean."""
+        index = torch.as_tensor(index, dtype=torch.int64, device=self.inputs.device)
+        self.inputs = self.inputs.index_fill(0, index, 0)
+
+
+class ShortConv(nn.Module):
+    """x [B, T, M, D] to the same shape, each position from itself and (kernel_size - 1) * dilation positions before it.
+
+    Names in the state are those of the published demo: ``conv.weight`` [M*D, 1, kernel_size] (channel m*D + d) and
+    ``norms.{m}.weight`` [D].
+
+    Args:
+        hidden_size: D. hc_mult: M. kernel_size, dilation: of the convolution. norm_eps: of the norms.
+        activation: SiLU at the end. zero_init: the convolution starts at zero, so the branch adds nothing at first.
+
+    >>> import torch
+    >>> from engram_fast.nn import ShortConv
+    >>> ShortConv(hidden_size=8, hc_mult=2, dilation=3)(torch.randn(1, 5, 2, 8)).shape
+    torch.Size([1, 5, 2, 8])
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        hc_mult: int = 4,
+        *,
+        kernel_size: int = 4,
+        dilation: int = 1,
+        norm_eps: float = 1e-5,
+        activation: bool = True,
+        zero_init: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        factory = {"device": device, "dtype": dtype}
+        self.hidden_size, self.hc_mult, self.kernel_size, self.dilation = hidden_size, hc_mult, kernel_size, dilation
+        self.norm_eps, self.activation, self.zero_init = norm_eps, activation, zero_init
+        channels = hidden_size * hc_mult
+        self.conv = nn.Conv1d(
+            channels,
+            channels,
+            kernel_size,
+            groups=channels,
+            bias=False,
+            padding=(kernel_size - 1) * dilation,
+            dilation=dilation,
+            **factory,
+        )
+        self.norms = nn.ModuleList(nn.RMSNorm(hidden_size, eps=norm_eps, **factory) for _ in range(hc_mult))
+        if zero_init:
+            nn.init.zeros_(self.conv.weight)
+
+    @property
+    def reach(self) -> int:
+        """How many positions back the first tap reads."""
+        return (self.kernel_size - 1) * self.dilation
+
+    def reset_parameters(self) -> None:
+        """Start values, as after construction."""
+        self.conv.reset_parameters()
+        if self.zero_init:
+            nn.init.zeros_(self.conv.weight)
+        for norm in self.norms:
+            norm.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        segment_ids: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
+        mask: Tensor | None = None,
+        state: ConvState | None = None,
+    ) -> Tensor:
+        """Documents in one row do not see each other; masked positions are not read by others, and give zero.
+
+        With ``state`` the positions follow those that the state has seen, and the state moves on (under no_grad only).
+        """
+        if x.ndim != 4 or x.shape[2:] != (self.hc_mult, self.hidden_size):
+            raise ValueError(f"x has shape {tuple(x.shape)}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        dtype = formula.accumulate_dtype(x, self.conv.weight)
+        normed = x.to(dtype) * formula.rms_scale(x.to(dtype), self.norm_eps)[..., None] * self.norm_gains().to(dtype)
+        if mask is not None:
+            normed = normed.masked_fill(~mask[..., None, None], 0)
+        limit = look_back_limit(
+            *x.shape[:2],
+            segment_ids=segment_ids,
+            cu_seqlens=cu_seqlens,
+            last_segment=None if state is None else state.segment,
+            device=x.device,
+        )
+        history = None if state is None else state.inputs.to(dtype)
+        out = formula.causal_conv(normed, self.taps().to(dtype), self.dilation, limit_BT=limit, history=history)
+        if self.activation:
+            out = F.silu(out)
+        if mask is not None:
+            out = out.masked_fill(~mask[..., None, None], 0)
+        if state is not None:
+            self._advance(state, normed, limit, segment_ids)
+        return out.to(x.dtype)
+
+    def new_state(self, batch: int) -> ConvState:
+        """The state of ``batch`` sequences that have not begun."""
+        weight = self.conv.weight
+        return ConvState(weight.new_zeros((batch, self.reach, self.hc_mult, self.hidden_size)))
+
+    def step(self, x: Tensor, state: ConvState, **where: Tensor | None) -> Tensor:
+        """The next positions of the state's sequences; any split of a sequence gives what the whole gives."""
+        return self(x, state=state, **where)
+
+    def norm_gains(self) -> Tensor:
+        """Gains of the norms, [M, D]."""
+        return torch.stack([norm.weight for norm in self.norms])
+
+    def taps(self) -> Tensor:
+        """The convolution's weights, [M, D, K]."""
+        return self.conv.weight.view(self.hc_mult, self.hidden_size, self.kernel_size)
+
+    def _advance(self, state: ConvState, normed: Tensor, limit: Tensor | None, segment_ids: Tensor | None) -> None:
+        if torch.is_grad_enabled() and normed.requires_grad:
+            raise RuntimeError("a convolution state is for inference: call under torch.no_grad() or inference_mode()")
+        if normed.shape[1] == 0:
+            return
+        inputs = torch.cat([state.inputs.to(normed.dtype), normed], 1)
+        inputs = inputs[:, inputs.shape[1] - self.reach :]
+        if limit is not None:  # what lies before the last position's document is gone for good
+            age = torch.arange(self.reach - 1, -1, -1, device=normed.device)
+            inputs = inputs.masked_fill((age >= limit[:, -1:])[..., None, None], 0)
+        state.inputs = inputs.to(normed.dtype)
+        if segment_ids is not None:
+            state.segment = segment_ids[:, -1].clone()

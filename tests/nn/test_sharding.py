@@ -1,0 +1,47 @@
+"""Tables over two processes give the output, the gradients and the updates of one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
+if not torch.distributed.is_available():
+    pytest.skip("needs a torch with torch.distributed", allow_module_level=True)
+
+HERE = Path(__file__).parent
+
+
+def test_two_processes_equal_one() -> None:
+    path = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(HERE / "sharding_checks.py")]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip() == "equal"
+
+
+def test_what_cannot_be_sharded_says_why(engram) -> None:
+    from engram_fast.nn import EngramV41
+    from engram_fast.nn.sharding import HeadShardedEmbedding, shard_tables
+
+    mesh = SimpleNamespace(ndim=1, size=lambda: 3, get_local_rank=lambda: 0)
+    with pytest.raises(ValueError, match="accepted are 'rows' and 'heads'"):
+        shard_tables(engram(), mesh, by="columns")
+    with pytest.raises(ValueError, match="2 axes"):
+        shard_tables(engram(), SimpleNamespace(ndim=2))
+    with pytest.raises(ValueError, match="sparse gradients"):
+        shard_tables(engram(sparse=True), mesh)
+    with pytest.raises(ValueError, match="4 heads cannot be shared by 3"):
+        HeadShardedEmbedding(engram().multi_head_embedding, mesh)
+    options = {"hidden_size": 8, "hc_mult": 2, "num_embeddings": 30, "head_dim": 32, "n_heads": 2, "max_ngram_size": 3}
+    with pytest.raises(TypeError, match="only float tables"):
+        shard_tables(EngramV41(**options, fp8=True), mesh)
+    with pytest.raises(ValueError, match="by rows only"):
+        shard_tables(EngramV41(**options), mesh, by="heads")
