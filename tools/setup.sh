@@ -63,10 +63,9 @@ make_venv() {
 }
 
 # Stamps lie in the environment and go with it.
-have_extra() { # "test" holds all that the tests, the demo and the linters need
+have_extra() { # "test" holds all others
     local name
     for name in "$extra" test; do
-        case $extra in demo | dev | test) ;; *) [ "$name" = test ] && continue ;; esac
         [ "$(cat "$VENV/.extra-$name" 2>/dev/null)" = "$wanted_packages" ] && return 0
     done
     return 1
