@@ -1,4 +1,4 @@
-"""The code in docs/training.md runs."""
+"""The code in docs/training.md runs, each block by itself."""
 
 from __future__ import annotations
 
