@@ -46,26 +46,28 @@ pub unsafe fn rows<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>) {
 #[inline(always)]
 unsafe fn tokens<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>, group: impl Fn(i64, usize, &mut [T])) {
     let wrap = |mix: i64| if plan.narrow { i64::from(mix as i32) } else { mix };
-    for t in 0..window.len {
-        // SAFETY: t < window.len, for which the caller gave room.
-        let out = unsafe { std::slice::from_raw_parts_mut(rows.data.add(t * rows.stride), plan.columns) };
-        // SAFETY: each view holds window.len values.
-        let value = |i: usize| unsafe { *window.views[i].add(t) };
-        match &plan.mix {
-            MixPlan::Prefix { multipliers, orders } => {
-                let (mut mix, mut taken) = (0i64, 0);
-                for (o, &order) in orders.iter().enumerate() {
+    // SAFETY: t < window.len in both: each view holds that many values, and the caller gave room for their rows.
+    let value = |i: usize, t: usize| unsafe { *window.views[i].add(t) };
+    let row = |t: usize| unsafe { std::slice::from_raw_parts_mut(rows.data.add(t * rows.stride), plan.columns) };
+    match &plan.mix {
+        MixPlan::Prefix { multipliers, orders } => {
+            for t in 0..window.len {
+                let (mut mix, mut taken, mut first) = (0i64, 0, 0);
+                for (out, &order) in row(t).chunks_mut(plan.group).zip(orders) {
                     while taken < order {
-                        mix ^= value(taken).wrapping_mul(multipliers[taken]);
+                        mix ^= value(taken, t).wrapping_mul(multipliers[taken]);
                         taken += 1;
                     }
-                    group(wrap(mix), o * plan.padded_group, &mut out[o * plan.group..][..plan.group]);
+                    group(wrap(mix), first, out);
+                    first += plan.padded_group;
                 }
             }
-            MixPlan::PerColumn { coefficients } => {
-                for (c, out) in out.iter_mut().enumerate() {
-                    let mix = (0..coefficients.len())
-                        .fold(0i64, |mix, k| mix.wrapping_add(value(k).wrapping_mul(coefficients[k][c])));
+        }
+        MixPlan::PerColumn { coefficients } => {
+            for t in 0..window.len {
+                for (c, out) in row(t).iter_mut().enumerate() {
+                    let product = |k: usize| value(k, t).wrapping_mul(coefficients[k][c]);
+                    let mix = (0..coefficients.len()).fold(0i64, |mix, k| mix.wrapping_add(product(k)));
                     group(wrap(mix), c, std::slice::from_mut(out));
                 }
             }
@@ -77,15 +79,12 @@ unsafe fn tokens<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>, group
 #[inline(always)]
 fn direct<T: Row>(plan: &LayerPlan, mix: i64, first: usize, out: &mut [T]) {
     let (double, low) = (to_double(mix), mix as u32);
-    let (eights, rest) = out.as_chunks_mut();
-    let mut c = first;
-    for out in eights {
-        eight(double, low, lanes(&plan.p, c), lanes(&plan.inv, c), lanes(T::offsets(plan), c), out);
-        c += LANES;
+    let numbers = plan.p[first..].iter().zip(&plan.inv[first..]).zip(&T::offsets(plan)[first..]);
+    if let Ok(out) = <&mut [T; LANES]>::try_from(&mut *out) {
+        return eight(double, low, lanes(&plan.p, first), lanes(&plan.inv, first), lanes(T::offsets(plan), first), out);
     }
-    for out in rest {
-        *out = T::from_remainder(i64::from(remainder(double, low, plan.inv[c], plan.p[c])), T::offsets(plan)[c]);
-        c += 1;
+    for (out, ((&p, &inv), &offset)) in out.iter_mut().zip(numbers) {
+        *out = T::from_remainder(i64::from(remainder(double, low, inv, p)), offset);
     }
 }
 
@@ -94,7 +93,7 @@ fn lanes<T>(values: &[T], first: usize) -> &[T; LANES] {
     values[first..].first_chunk().expect("the plan's arrays are padded to whole vectors")
 }
 
-/// Eight columns. The compiler makes some fifty SSE2 instructions of it, if it is not inlined: only as arguments are the
+/// Eight columns, the usual number of heads. The compiler makes some fifty SSE2 instructions of it, if it is not inlined: only as arguments are the
 /// arrays known not to overlap. (A loop over slices of unknown length became five times as many.)
 #[inline(never)]
 fn eight<T: Row>(
