@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+_TOKEN_IDS = ("ids", "ids_so_far", "history")
+
 
 def as_integers(values: Any, name: str, bools: bool) -> np.ndarray:
-    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), without a copy if possible.
+    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), not copied if possible.
 
-    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the buffer,
-    array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in host
-    memory and for masked arrays; ValueError for ragged lists and integers past 64 bits.
+    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the
+    buffer, array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in
+    host memory and for masked arrays; ValueError for ragged lists; and for Python ints past 64 bits ValueError too, or
+    IndexError where they are token ids.
     """
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array is ambiguous here; pass its data, and mask=~{name}.mask for its mask")
@@ -21,15 +24,16 @@ def as_integers(values: Any, name: str, bools: bool) -> np.ndarray:
     elif isinstance(values, (str, bytes, bytearray, dict, set)) or values is None:
         raise TypeError(f"{name}: expected integers, got {type(values).__name__}")
     elif hasattr(values, "__dlpack_device__") and not hasattr(values, "__array__"):
-        array = np.from_dlpack(values)
+        array = _imported(values, name)
     else:
         array = _converted(values, name)
     if array.dtype.kind in "iu" or (bools and array.dtype.kind == "b"):
         return array
-    if array.size == 0 and isinstance(values, (list, tuple)):
-        return array.astype(np.int64)  # NumPy calls an empty list float64, though it holds no float
-    if array.dtype.kind == "O" and _all_integers(array):
-        raise ValueError(f"{name}: an integer does not fit 64 bits")
+    if not hasattr(values, "dtype"):
+        if array.size == 0:
+            return array.astype(np.int64)  # NumPy calls an empty list float64, though it holds no float
+        if array.dtype.kind in "Of":
+            _refuse_past_64_bits(values, name)
     wanted = "integers or booleans" if bools else "integers"
     raise TypeError(f"{name}: expected {wanted}, got {array.dtype}")
 
@@ -39,16 +43,42 @@ def _converted(values: Any, name: str) -> np.ndarray:
     if device is not None and getattr(device, "type", "cpu") != "cpu":
         raise TypeError(f"{name}: the tensor is on {device}; move it to the CPU first")
     if getattr(values, "requires_grad", False):
-        raise TypeError(f"{name}: a tensor that requires a gradient does not hold token ids")
+        raise TypeError(f"{name}: a tensor that requires a gradient does not hold integers to read")
     try:
         return np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" in str(error):
             raise ValueError(f"{name}: the rows of a nested list differ in length") from None
-        raise
-    except OverflowError:
-        raise ValueError(f"{name}: an integer does not fit 64 bits") from None
+        raise ValueError(f"{name}: {error}") from error
+    except OverflowError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
-def _all_integers(array: np.ndarray) -> bool:
-    return array.size > 0 and all(isinstance(value, int) and not isinstance(value, bool) for value in array.flat)
+def _imported(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.from_dlpack(values)
+    except (BufferError, RuntimeError, AttributeError) as error:
+        raise TypeError(f"{name}: {error}") from error
+
+
+def _refuse_past_64_bits(values: Any, name: str) -> None:
+    """Raise for the first int that does not fit, where `values` are nothing but ints: NumPy makes floats or objects of
+    such a list."""
+    array = np.asarray(values, dtype=object)
+    if not all(isinstance(value, int) and not isinstance(value, bool) for value in array.flat):
+        return
+    for index, value in np.ndenumerate(array):
+        if not -(2**63) <= value < 2**63:
+            error = IndexError if name in _TOKEN_IDS else ValueError
+            what = "token id " if name in _TOKEN_IDS else f"{name}: "
+            raise error(f"{what}{_shown(value)} at {_place(index)} is outside 64 bits")
+
+
+def _place(index: tuple[int, ...]) -> str:
+    if len(index) == 2:
+        return f"row {index[0]}, column {index[1]}"
+    return f"position {index[0] if index else 0}" if len(index) < 2 else f"index {list(index)}"
+
+
+def _shown(value: int) -> str:
+    return str(value) if value.bit_length() <= 1024 else f"of {value.bit_length()} bits"

@@ -11,6 +11,7 @@ import numpy as np
 from engram_fast import _core
 from engram_fast.layouts import HashLayout
 from engram_fast.token_map import TokenMap
+from engram_fast.trace import TracedNgram, trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +54,10 @@ class NgramHasher(_core.Hasher):
 
         return map_batch(batch, self, **options)
 
+    def trace(self, ids: Any, decode: Any = None, **where: Any) -> list[TracedNgram]:
+        """Return the n-gram of every position, layer and order with its rows; see `engram_fast.trace.trace`."""
+        return trace(ids, self, decode, **where)
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the layout and the token map into `folder` (made where missing), to lie beside a checkpoint.
 
@@ -85,4 +90,6 @@ class NgramHasher(_core.Hasher):
 
 def hash_batch(ids: Any, hasher: NgramHasher, **options: Any) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return the table row of every position, layer and column; the same as `hasher.hash_batch(ids, **options)`."""
+    if not isinstance(hasher, _core.Hasher):
+        raise TypeError(f"hasher: expected an NgramHasher, got {type(hasher).__name__}")
     return hasher.hash_batch(ids, **options)

@@ -4,6 +4,7 @@ pub mod atomic_file;
 pub mod error;
 pub mod fill;
 pub mod hash;
+pub mod ints;
 pub mod layout;
 pub mod pool;
 pub mod token_map;

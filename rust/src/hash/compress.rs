@@ -20,7 +20,9 @@ impl Compress {
     pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>, kernel: Kernel) -> Self {
         let mut range = layout.ids;
         if let Some(map) = &map {
-            range.limit = Some(map.lookup().len() as i64);
+            // A layout may know fewer ids than its token map has, but not more.
+            let length = map.lookup().len() as i64;
+            range.limit = Some(range.limit.map_or(length, |limit| limit.min(length)));
         }
         Self { map, range, kernel }
     }
@@ -28,9 +30,9 @@ impl Compress {
     /// The range of ids that a refused id is outside of, in words.
     pub fn range_in_words(&self) -> String {
         match (&self.map, self.range.limit) {
-            (Some(map), _) => format!("the token map of {} ids", map.lookup().len()),
-            (None, Some(limit)) => format!("the layout's vocabulary of {limit} ids"),
-            (None, None) => "the ids that the layout accepts (0 to 2^63-1)".into(),
+            (Some(map), Some(limit)) if limit == map.lookup().len() as i64 => format!("the token map of {limit} ids"),
+            (_, Some(limit)) => format!("the layout's vocabulary of {limit} ids"),
+            (_, None) => "the ids that the layout accepts (0 to 2^63-1)".into(),
         }
     }
 
@@ -74,6 +76,7 @@ impl Compress {
             return self.first_refused(raw, live, wraps).map_or(Ok(()), Err);
         };
         let lookup = map.lookup();
+        let lookup = &lookup[..self.range.limit.map_or(lookup.len(), |limit| limit as usize)];
         if self.kernel.all_below(raw, lookup.len() as u64) {
             // Plain loads: a gather instruction is slower on the processors measured.
             for (&id, value) in raw.iter().zip(out.iter_mut()) {

@@ -31,16 +31,20 @@ impl Hasher {
     /// Refuses a token map that the layout was not made for, and a missing one.
     pub fn new(layout: Arc<HashLayout>, map: Option<Arc<TokenMap>>) -> Result<Self> {
         match (&layout.token_map, &map) {
-            (Some(made_for), Some(map)) if made_for.digest != map.digest() => {
+            (Some(made_for), Some(map))
+                if (&*made_for.digest, made_for.length, made_for.size) != (map.digest(), map.len(), map.size()) =>
+            {
                 return Err(Error::value(
                     "token_map",
                     format!(
-                        "the layout {} was made for the token map {} of {} ids, not for {} of {} ids",
+                        "the layout {} was made for the token map {} of {} ids ({} compressed), not for {} of {} ids ({})",
                         layout.name,
                         made_for.digest,
                         made_for.length,
+                        made_for.size,
                         map.digest(),
-                        map.lookup().len()
+                        map.len(),
+                        map.size()
                     ),
                 ));
             }

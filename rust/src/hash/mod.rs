@@ -3,7 +3,6 @@
 mod compress;
 pub mod driver;
 mod hasher;
-pub mod ids;
 pub mod kernels;
 mod modulus;
 pub mod places;
@@ -11,7 +10,8 @@ mod plan;
 pub mod state;
 pub mod window;
 
+pub use crate::ints as ids;
+pub use crate::ints::{Int, Ints, Kind};
 pub use hasher::Hasher;
-pub use ids::{Int, Ints, Kind};
 pub use places::Places;
 pub use state::HashState;

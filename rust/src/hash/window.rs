@@ -61,7 +61,7 @@ impl Scratch {
             run: [0; BLOCK],
             written: [[0; BLOCK + SLACK]; MAX_ORDER],
             parts: Vec::with_capacity(BLOCK),
-            mixes: Mixes::new(),
+            mixes: Mixes::default(),
         })
     }
 }

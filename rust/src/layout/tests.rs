@@ -73,7 +73,6 @@ fn digest_is_of_the_numbers_alone() {
     let mut digests = vec![original];
     for (pointer, value) in [
         ("/orders", json!([1, 3])),
-        ("/columns", json!("function-major")),
         ("/align", json!("oldest")),
         ("/fill", json!(3)),
         ("/boundary_ids", json!([5])),
@@ -107,6 +106,7 @@ fn every_wrong_number_is_refused_by_name() {
         (xor(), "/format", json!("other"), "format"),
         (xor(), "/version", json!(2), "version"),
         (xor(), "/name", json!(""), "name"),
+        (xor(), "/columns", json!("function-major"), "columns"),
         (xor(), "/parameters", json!([]), "parameters"),
         (xor(), "/orders", json!([]), "orders"),
         (xor(), "/orders", json!([3, 2]), "orders"),
@@ -122,7 +122,7 @@ fn every_wrong_number_is_refused_by_name() {
         (xor(), "/word_bits", json!(32), "layers[0].multipliers"),
         (sum(), "/align", json!("oldest"), "align"),
         (xor(), "/mix", json!("sum"), "layers[0].multipliers"),
-        (sum(), "/mix", json!("xor"), "layers[0].multipliers"),
+        (sum(), "/mix", json!("xor"), "columns"),
         (xor(), "/boundary_ids", json!([9]), "boundary_ids"),
         (xor(), "/boundary_ids", json!([-1]), "boundary_ids"),
         (xor(), "/boundary_ids", json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), "boundary_ids"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Align, HashLayout, Layer, MAX_ORDER, Mix, Multipliers, Outside};
+use super::{Align, Columns, HashLayout, Layer, MAX_ORDER, Mix, Multipliers, Outside};
 use crate::{Error, Result};
 
 /// Most layers of a layout.
@@ -80,6 +80,9 @@ impl HashLayout {
         }
         if self.mix == Mix::Sum && self.align == Align::Oldest {
             return refuse("align", "\"oldest\" needs the mix \"xor\"");
+        }
+        if self.mix == Mix::Xor && self.columns == Columns::FunctionMajor {
+            return refuse("columns", "\"function-major\" needs the mix \"sum\"");
         }
         self.check_word("fill", self.fill)
     }

@@ -28,3 +28,11 @@ pub fn threads_arg(object: Option<&Bound<PyAny>>) -> PyResult<Option<usize>> {
         n => Ok(Some(n as usize)),
     }
 }
+
+/// A number of ids; negative and absurd ones are errors that name it.
+pub fn count(object: &Bound<PyAny>, name: &str) -> PyResult<usize> {
+    let bad = || PyValueError::new_err(format!("{name}: {object} is not a count of ids"));
+    int_arg(object, name)
+        .map_err(|error| if error.is_instance_of::<PyValueError>(object.py()) { bad() } else { error })
+        .and_then(|number| usize::try_from(number).map_err(|_| bad()))
+}

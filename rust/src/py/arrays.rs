@@ -1,67 +1,135 @@
 //! NumPy arrays as the core sees them: integer views in, checked buffers out.
 
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, npyffi::flags};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use std::ffi::c_int;
+
+use numpy::npyffi::{NpyTypes, PY_ARRAY_API, flags, get_type_object, npy_intp};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::hash::{Ints, Kind};
+use crate::ints::{Ints, Kind};
 
-/// An integer array of one or two dimensions, kept alive.
+/// An integer array, kept alive. Its shape is that of the moment it was taken: a later change of the array object's
+/// shape moves no memory.
 pub struct IntArray<'py> {
     array: Bound<'py, PyUntypedArray>,
+    shape: Vec<usize>,
+    strides: [isize; 2],
     kind: Kind,
     swapped: bool,
 }
 
 impl<'py> IntArray<'py> {
     /// Takes a NumPy array as it is, and turns anything else that holds integers into one; `name` is the caller's word
-    /// for it. `flags` says whether booleans are welcome.
+    /// for it. `bools` says whether booleans are welcome.
     pub fn new(object: &Bound<'py, PyAny>, name: &str, bools: bool) -> PyResult<Self> {
         let py = object.py();
         if let Ok(array) = object.cast_exact::<PyUntypedArray>()
-            && let Some((kind, swapped)) = kind_of(array, bools)
+            && let Some(kind) = kind_of(array, bools)
         {
-            return Ok(Self { array: array.clone(), kind, swapped });
+            return Ok(Self::of(array.clone(), kind));
         }
         let converted = py
             .import(intern!(py, "engram_fast._arrays"))?
             .call_method1(intern!(py, "as_integers"), (object, name, bools))?;
         let array = converted.cast_into::<PyUntypedArray>()?;
-        let (kind, swapped) = kind_of(&array, bools).ok_or_else(|| {
+        let kind = kind_of(&array, bools).ok_or_else(|| {
             PyTypeError::new_err(format!("{name}: expected integers, got an array of {}", array.dtype()))
         })?;
-        Ok(Self { array, kind, swapped })
+        Ok(Self::of(array, kind))
+    }
+
+    /// As [`IntArray::new`], and of one dimension.
+    pub fn flat(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        let array = Self::new(object, name, false)?;
+        if array.shape.len() == 1 {
+            return Ok(array);
+        }
+        Err(PyValueError::new_err(format!("{name}: expected one dimension, got the shape {:?}", array.shape)))
+    }
+
+    /// As [`IntArray::new`] with any number of dimensions; more than two are flattened in the view, not in the shape.
+    pub fn of_any_shape(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        let array = Self::new(object, name, false)?;
+        if array.shape.len() <= 2 {
+            return Ok(array);
+        }
+        let flat = array.array.call_method1(intern!(object.py(), "reshape"), (-1,))?.cast_into::<PyUntypedArray>()?;
+        Ok(Self { shape: array.shape, ..Self::of(flat, (array.kind, array.swapped)) })
+    }
+
+    fn of(array: Bound<'py, PyUntypedArray>, (kind, swapped): (Kind, bool)) -> Self {
+        let strides = match *array.strides() {
+            [stride] => [0, stride],
+            [row, column] => [row, column],
+            _ => [0, 0],
+        };
+        Self { shape: array.shape().to_vec(), strides, kind, swapped, array }
     }
 
     /// The array's own shape.
     pub fn shape(&self) -> &[usize] {
-        self.array.shape()
+        &self.shape
     }
 
-    /// Its values as `[rows, cols]`; a flat array is one row.
+    /// Its values as `[rows, cols]`; what has other than two dimensions is one row. Only for [`IntArray::of_any_shape`]
+    /// may there be more than two.
     pub fn view(&self) -> Ints<'_> {
-        let (shape, strides) = (self.array.shape(), self.array.strides());
-        let (shape, strides) = match (shape, strides) {
-            (&[n], &[s]) => ([1, n], [0, s]),
-            (&[b, t], &[sb, st]) => ([b, t], [sb, st]),
-            _ => unreachable!("callers check the number of dimensions first"),
+        let shape = match self.shape[..] {
+            [rows, cols] => [rows, cols],
+            _ => [1, self.shape.iter().product()],
         };
-        // SAFETY: NumPy vouches for shape and strides of an array, which `self.array` keeps alive and in place.
-        unsafe { Ints::from_raw(data(&self.array).cast(), self.kind, self.swapped, shape, strides) }
+        // SAFETY: NumPy vouches for shape and strides of an array, which `self.array` keeps alive and in place; without a
+        // dimension there is one value, with more than two the array was made flat.
+        unsafe { Ints::from_raw(data(&self.array).cast(), self.kind, self.swapped, shape, self.strides) }
     }
 
-    /// All values of a flat array.
-    pub fn to_vec(&self) -> Vec<i64> {
-        let mut values = vec![0; self.array.len()];
-        if !values.is_empty() {
-            self.view().load(0, 0, &mut values);
+    /// All values of a flat array; one past 63 bits is a ValueError.
+    pub fn to_vec(&self, name: &str) -> PyResult<Vec<i64>> {
+        let view = self.view();
+        if let Some([row, col]) = view.first_wrapped() {
+            let value = view.get(row, col);
+            return Err(PyValueError::new_err(format!("{name}: {value} at position {col} does not fit int64")));
         }
+        let mut values = Vec::new();
+        let length = view.shape()[1];
+        // A broadcast array can be longer than any memory.
         values
+            .try_reserve_exact(length)
+            .map_err(|_| PyMemoryError::new_err(format!("{name}: there is no memory for {length} integers")))?;
+        values.resize(length, 0);
+        view.load(0, 0, &mut values);
+        Ok(values)
     }
 }
 
-fn data(array: &Bound<PyUntypedArray>) -> *mut u8 {
+/// A new C-contiguous array of int32 or int64, by `width` in bytes; unless `zeroed`, its elements are whatever they are.
+pub fn allocate<'py>(
+    py: Python<'py>,
+    shape: &[usize],
+    width: usize,
+    zeroed: bool,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let dtype = if width == 4 { numpy::dtype::<i32>(py) } else { numpy::dtype::<i64>(py) };
+    let mut dims: Vec<npy_intp> = shape.iter().map(|&n| n as npy_intp).collect();
+    // SAFETY: `dims` holds as many lengths as are announced; NumPy allocates, takes the dtype over, and returns null with
+    // an exception set where there is no memory (which the constructors of the `numpy` crate panic on).
+    unsafe {
+        let (dtype, nd) = (dtype.into_dtype_ptr(), dims.len() as c_int);
+        let array = if zeroed {
+            PY_ARRAY_API.PyArray_Zeros(py, nd, dims.as_mut_ptr(), dtype, 0)
+        } else {
+            let class = get_type_object(py, NpyTypes::PyArray_Type);
+            let (strides, memory, base) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+            PY_ARRAY_API.PyArray_NewFromDescr(py, class, dtype, nd, dims.as_mut_ptr(), strides, memory, 0, base)
+        };
+        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked())
+    }
+}
+
+/// The first element's address.
+pub fn data(array: &Bound<PyUntypedArray>) -> *mut u8 {
     // SAFETY: the array object is alive.
     unsafe { (*array.as_array_ptr()).fields.data.cast() }
 }
@@ -105,10 +173,19 @@ pub struct OutArray<'py> {
 impl<'py> OutArray<'py> {
     /// Takes `out` if it is an int32 or int64 array at all; the rest is for [`OutArray::check`].
     pub fn new(out: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let array = out.cast::<PyUntypedArray>().map_err(|_| {
+        let py = out.py();
+        let refuse = || {
             let name = out.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
             PyTypeError::new_err(format!("out: expected a NumPy array of int32 or int64, got {name}"))
-        })?;
+        };
+        let array = out.cast::<PyUntypedArray>().map_err(|_| refuse())?;
+        if out.cast_exact::<PyUntypedArray>().is_err() {
+            let masked =
+                py.import(intern!(py, "numpy"))?.getattr(intern!(py, "ma"))?.getattr(intern!(py, "MaskedArray"))?;
+            if out.is_instance(&masked)? {
+                return Err(refuse()); // its mask would go on hiding what is written
+            }
+        }
         let width = row_width(&array.dtype()).ok_or_else(|| {
             PyTypeError::new_err(format!("out: expected int32 or int64 in native byte order, got {}", array.dtype()))
         })?;

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::call::{Arguments, Call, WORTH_RELEASING, WhereArrays};
+use super::call::{Arguments, Call, MAX_BATCH, WORTH_RELEASING};
 use super::gil::released_if;
 use super::layout::PyLayout;
+use super::places::WhereArrays;
 use super::state::PyHashState;
 use super::token_map::PyTokenMap;
 use crate::hash::Hasher;
+use crate::hash::kernels::available;
 
 /// A layout and its token map, ready to hash.
 #[pyclass(name = "Hasher", module = "engram_fast._core", frozen, subclass)]
@@ -33,12 +36,24 @@ impl PyHasher {
 
 #[pymethods]
 impl PyHasher {
+    /// `kernel`: the name of one of `kernels()`, for tests and measurements; None takes the fastest.
     #[new]
-    #[pyo3(signature = (layout, token_map=None))]
-    fn new(layout: &Bound<'_, PyLayout>, token_map: Option<&Bound<'_, PyTokenMap>>) -> PyResult<Self> {
+    #[pyo3(signature = (layout, token_map=None, *, kernel=None))]
+    fn new(
+        layout: &Bound<'_, PyLayout>,
+        token_map: Option<&Bound<'_, PyTokenMap>>,
+        kernel: Option<&str>,
+    ) -> PyResult<Self> {
         let py = layout.py();
         let map = token_map.map(|map| map.get().map.clone());
-        let inner = Hasher::new(layout.get().inner.clone(), map)?;
+        let mut inner = Hasher::new(layout.get().inner.clone(), map)?;
+        if let Some(name) = kernel {
+            let Some(kernel) = available().iter().find(|kernel| kernel.name == name) else {
+                let names = kernels().join(", ");
+                return Err(PyValueError::new_err(format!("kernel: {name:?} is none of those that run here: {names}")));
+            };
+            inner = inner.with_kernel(*kernel);
+        }
         let fits = [false, true].map(|add| inner.layout().max_row(add) <= i64::from(i32::MAX));
         Ok(Self {
             all_layers: (0..inner.layout().layers.len()).collect(),
@@ -106,7 +121,7 @@ impl PyHasher {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments =
             Arguments { ids, out, dtype, layer_axis, layers, add_offsets, mask, segment_ids, cu_seqlens, num_threads };
-        Call::new(self, &arguments, None)?.hash(py, self, None)
+        Ok(Call::new(self, &arguments, None)?.hash(py, self, None)?.0)
     }
 
     /// Hash the next tokens `[B, T]` of each sequence (flat `[T]` for a state of one) and remember them in `state`.
@@ -145,9 +160,9 @@ impl PyHasher {
             num_threads,
         };
         let call = Call::new(self, &arguments, Some(state.rows.len()))?;
-        let rows = call.hash(py, self, Some(&state))?;
+        let (rows, places) = call.hash(py, self, Some(&state))?;
         let length = call.place.shape()[1];
-        self.inner.advance(&mut state.rows, &call.place.places()?, call.place.flat, |_| length)?;
+        self.inner.advance(&mut state.rows, &places, call.place.flat, |_| length)?;
         Ok(rows)
     }
 
@@ -183,7 +198,7 @@ impl PyHasher {
             cu_seqlens: None,
             num_threads,
         };
-        Call::new(self, &arguments, Some(state.rows.len()))?.hash(py, self, Some(&state))
+        Ok(Call::new(self, &arguments, Some(state.rows.len()))?.hash(py, self, Some(&state))?.0)
     }
 
     /// Feed the first `accepted[b]` of `ids[b]` to each sequence's state, as `step` would, without hashing them.
@@ -199,9 +214,9 @@ impl PyHasher {
         segment_ids: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let mut state = state.get().lock(self)?;
-        let place = WhereArrays::new(ids, mask, segment_ids, None, Some(state.rows.len()))?;
+        let place = WhereArrays::new("ids", ids, mask, segment_ids, None, Some(state.rows.len()))?;
         let counts = place.accepted(accepted)?;
-        *state = self.inner.feed(&state, &place.places()?, place.flat, |row| counts[row])?;
+        *state = self.inner.feed(&state, &place.views().places()?, place.flat, |row| counts[row])?;
         Ok(())
     }
 
@@ -219,16 +234,26 @@ impl PyHasher {
         mask: Option<&Bound<'py, PyAny>>,
         segment_ids: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<PyHashState> {
-        let place = WhereArrays::new(ids_so_far, mask, segment_ids, None, None)?;
-        let [batch, length] = place.shape();
+        let place = WhereArrays::new("ids_so_far", ids_so_far, mask, segment_ids, None, None)?;
+        let ([batch, length], flat) = (place.shape(), place.flat);
+        if batch > MAX_BATCH {
+            return Err(PyValueError::new_err(format!("ids_so_far: {batch} rows are more than {MAX_BATCH}")));
+        }
         let empty = self.inner.new_state(batch);
-        let places = place.places()?;
-        let work = || self.inner.feed(&empty, &places, place.flat, |_| length);
+        let views = place.views();
+        let work = || self.inner.feed(&empty, &views.places()?, flat, |_| length);
         Ok(PyHashState::from(released_if(py, batch * length >= WORTH_RELEASING, work)?))
     }
 }
 
+/// The names of the kernels that this processor can run, the fastest first.
+#[pyfunction]
+fn kernels() -> Vec<&'static str> {
+    available().iter().map(|kernel| kernel.name).collect()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyHasher>()?;
+    module.add_function(wrap_pyfunction!(kernels, module)?)?;
     module.add_class::<PyHashState>()
 }

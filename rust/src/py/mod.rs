@@ -7,9 +7,9 @@ mod errors;
 mod files;
 mod gil;
 mod hasher;
-mod ids;
 mod layout;
 mod measure;
+mod places;
 mod state;
 mod token_map;
 

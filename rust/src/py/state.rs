@@ -9,13 +9,11 @@ use pyo3::types::{PyBytes, PyType};
 
 use super::args::int_arg;
 use super::arrays::IntArray;
+use super::call::MAX_BATCH;
 use super::hasher::PyHasher;
 use crate::hash::state::RowState;
 use crate::hash::{HashState, Ints, Places};
 use crate::{Error, Result};
-
-/// More rows than any batch has; a guard against a mistyped number.
-const MAX_BATCH: i64 = 1 << 24;
 
 /// The look-back of a batch of sequences between calls, for one layout.
 #[pyclass(name = "HashState", module = "engram_fast", frozen, weakref)]
@@ -32,7 +30,7 @@ impl From<HashState> for PyHashState {
 impl PyHashState {
     pub fn empty(hasher: &PyHasher, batch: &Bound<PyAny>) -> PyResult<Self> {
         match int_arg(batch, "batch")? {
-            n if (0..=MAX_BATCH).contains(&n) => Ok(hasher.inner.new_state(n as usize).into()),
+            n if (0..=MAX_BATCH as i64).contains(&n) => Ok(hasher.inner.new_state(n as usize).into()),
             n => Err(PyValueError::new_err(format!("batch: expected 0 to {MAX_BATCH}, got {n}"))),
         }
     }
@@ -49,11 +47,27 @@ impl PyHashState {
     /// The same, for use with `hasher`: a state of another layout is refused.
     pub fn lock(&self, hasher: &PyHasher) -> Result<MutexGuard<'_, HashState>> {
         let state = self.alone()?;
-        if state.layout == hasher.digest {
+        if state.layout == hasher.digest && state.reach + 1 == hasher.inner.layout().max_order {
             return Ok(state);
         }
         Err(Error::value("state", "was made by the hasher of another layout"))
     }
+}
+
+fn row_numbers(index: &Bound<PyAny>) -> PyResult<Vec<i64>> {
+    let index = IntArray::flat(index, "index")?;
+    match index.shape()[0] {
+        0..=MAX_BATCH => index.to_vec("index"),
+        rows => Err(PyValueError::new_err(format!("index: {rows} rows are more than {MAX_BATCH}"))),
+    }
+}
+
+/// The error of a refused id among `last`, with its place in the array that the caller knows, of which `last` is `row` from
+/// `col` on. An equal id in front of it would have been refused first.
+fn in_row(error: Error, last: &Ints, [row, col]: [usize; 2]) -> Error {
+    let Error::TokenId { id, what, .. } = error else { return error };
+    let at = (0..last.shape()[1]).find(|&at| last.get(0, at) == id).unwrap_or(0);
+    Error::TokenId { id, place: format!("row {row}, column {}", col + at), what }
 }
 
 #[pymethods]
@@ -70,8 +84,7 @@ impl PyHashState {
 
     fn __repr__(&self) -> Result<String> {
         let state = self.alone()?;
-        let reach = state.rows.first().map_or(0, |row| row.values.len());
-        Ok(format!("HashState(batch={}, look_back={reach})", state.rows.len()))
+        Ok(format!("HashState(batch={}, look_back={})", state.rows.len(), state.reach))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> Result<bool> {
@@ -98,39 +111,27 @@ impl PyHashState {
 
     /// The rows that `index` names, copied in that order: beams reordered, a prefix forked.
     fn select(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let index = IntArray::new(index, "index", false)?;
-        if index.shape().len() != 1 {
-            return Err(PyValueError::new_err(format!(
-                "index: expected one dimension, got the shape {:?}",
-                index.shape()
-            )));
-        }
-        Ok(self.alone()?.select(&index.to_vec())?.into())
+        let index = row_numbers(index)?;
+        Ok(self.alone()?.select(&index)?.into())
     }
 
     /// Makes the rows that `index` names (all, where it is None) as new: a slot that is used again.
     #[pyo3(signature = (index=None))]
     fn reset(&self, index: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let index = index.map(|index| IntArray::new(index, "index", false)).transpose()?;
+        let index = index.map(row_numbers).transpose()?;
         let mut state = self.alone()?;
-        let rows = match index {
-            None => (0..state.rows.len() as i64).collect(),
-            Some(index) if index.shape().len() == 1 => index.to_vec(),
-            Some(index) => {
-                let shape = index.shape();
-                return Err(PyValueError::new_err(format!("index: expected one dimension, got the shape {shape:?}")));
-            }
-        };
+        let rows = index.unwrap_or_else(|| (0..state.rows.len() as i64).collect());
         state.select(&rows)?; // refuses a row that is not there before any is touched
-        let fill = state.fill;
+        let (reach, fill) = (state.reach, state.fill);
         for row in rows {
-            let row = &mut state.rows[row as usize];
-            *row = RowState::new(row.values.len() + 1, fill);
+            state.rows[row as usize] = RowState::new(reach + 1, fill);
         }
         Ok(())
     }
 
-    /// `(history, lengths)`: int64 `[batch, N - 1]`, oldest first and right-aligned, and int64 `[batch]`.
+    /// `(history, lengths)`: int64 `[batch, N - 1]`, oldest first and right-aligned, and int64 `[batch]`: how many of the
+    /// newest the next token can reach. What is older is the fill; with `raw`, the raw id, or 0 where there was none.
+    /// The segment is not part of it (pickling keeps it).
     #[pyo3(signature = (*, raw=false))]
     #[allow(clippy::type_complexity)]
     fn to_numpy<'py>(
@@ -148,14 +149,15 @@ impl PyHashState {
                 )));
             }
             history.extend(if raw { &row.raw } else { &row.values });
-            lengths.push(if raw { row.known } else { row.run } as i64);
+            lengths.push(row.run as i64);
         }
         let reach = state.reach;
         let history = PyArray1::from_vec(py, history).reshape([state.rows.len(), reach])?;
         Ok((history, PyArray1::from_vec(py, lengths)))
     }
 
-    /// A state from the last ids of each sequence, raw or compressed, oldest first, right-aligned.
+    /// A state from the last ids of each sequence `[batch, any width]`, raw or compressed, oldest first, right-aligned;
+    /// `lengths` `[batch]` says how many of each row count. Raw ids are checked as `seed` does.
     #[classmethod]
     #[pyo3(signature = (history, hasher, *, raw=true, lengths=None))]
     fn from_numpy(
@@ -173,6 +175,9 @@ impl PyHashState {
                 history.shape()
             )));
         };
+        if batch > MAX_BATCH {
+            return Err(PyValueError::new_err(format!("history: {batch} rows are more than {MAX_BATCH}")));
+        }
         let lengths = match lengths {
             None => vec![width as i64; batch],
             Some(lengths) => {
@@ -181,7 +186,7 @@ impl PyHashState {
                     let shape = lengths.shape();
                     return Err(PyValueError::new_err(format!("lengths: expected the shape [{batch}], got {shape:?}")));
                 }
-                lengths.to_vec()
+                lengths.to_vec("lengths")?
             }
         };
         if let Some((row, length)) = lengths.iter().enumerate().find(|&(_, &n)| n < 0 || n > width as i64) {
@@ -189,16 +194,25 @@ impl PyHashState {
         }
         let mut state = hasher.new_state(batch);
         let view = history.view();
-        let mut values = vec![0; width];
+        let mut values = vec![0; state.reach];
         for (row, &length) in lengths.iter().enumerate() {
-            view.load(row, 0, &mut values);
-            let last = &values[width - length as usize..];
+            // Of compressed ids only those in reach count; raw ones are all checked.
+            let length = if raw { length as usize } else { state.reach.min(length as usize) };
+            let last = view.row_from(row, width - length);
             if raw {
-                let places = Places::new(Ints::new(last, 1, last.len())?, None, None, None)?;
+                let places = Places::new(last, None, None, None)?;
                 let before = state.with_rows(vec![state.rows[row].clone()]);
-                state.rows[row] = hasher.feed(&before, &places, true, |_| last.len())?.rows.remove(0);
+                let after = hasher
+                    .feed(&before, &places, true, |_| length)
+                    .map_err(|error| in_row(error, &last, [row, width - length]))?;
+                state.rows[row] = after.rows.into_iter().next().expect("one row in, one row out");
             } else {
-                state.rows[row].take_compressed(last);
+                if let Some([_, col]) = last.first_wrapped() {
+                    let value = last.get(0, col);
+                    return Err(PyValueError::new_err(format!("history: {value} at row {row} does not fit int64")));
+                }
+                last.load(0, 0, &mut values[..length]);
+                state.rows[row].take_compressed(&values[..length]);
             }
         }
         Ok(state.into())

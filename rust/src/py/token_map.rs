@@ -9,10 +9,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::args::count;
+use super::arrays::{IntArray, allocate};
 use super::gil::released;
-use super::ids::{Ids, count};
 use crate::pool::default_threads;
-use crate::token_map::{Metadata, Rule, TokenMap, normalize_key};
+use crate::token_map::{MAX_IDS, Metadata, Rule, TokenMap, normalize_key};
 
 /// Raw token id to compressed id.
 #[pyclass(frozen, subclass, name = "TokenMap", module = "engram_fast._core")]
@@ -66,19 +67,16 @@ impl PyTokenMap {
     #[pyo3(signature = (lookup, holes = None, rule = "none", source = "lookup"))]
     fn from_numbers(lookup: &Bound<'_, PyAny>, holes: Option<Vec<i32>>, rule: &str, source: &str) -> PyResult<Self> {
         let py = lookup.py();
-        let ids = Ids::read(lookup, "lookup")?;
-        if ids.shape().len() != 1 {
-            let reason = format!("has {} dimensions, not one", ids.shape().len());
+        let lookup = IntArray::flat(lookup, "lookup")?;
+        if lookup.shape()[0] > MAX_IDS {
+            let reason = format!("{} ids are more than {MAX_IDS}", lookup.shape()[0]);
             return Err(crate::Error::value("lookup", reason).into());
         }
+        let lookup = lookup.to_vec("lookup")?;
         let rule = Rule::from_name(rule).ok_or_else(|| crate::Error::value("rule", format!("{rule:?} is unknown")))?;
         let metadata = Metadata::new(rule, source, None);
         let holes = holes.unwrap_or_default();
-        match &ids {
-            Ids::I32(array) => numbers(py, array.as_slice()?, holes, metadata),
-            Ids::I64(array) => numbers(py, array.as_slice()?, holes, metadata),
-            Ids::U64(array) => numbers(py, array.as_slice()?, holes, metadata),
-        }
+        released(py, || TokenMap::from_numbers(&lookup, holes, metadata)).map(Self::from)
     }
 
     #[staticmethod]
@@ -135,14 +133,13 @@ impl PyTokenMap {
 
     fn compress<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<i32>>> {
         let py = ids.py();
-        let ids = Ids::read(ids, "ids")?;
-        let shape = ids.shape();
-        let compressed = match &ids {
-            Ids::I32(array) => self.map_ids(py, array.as_slice()?, shape),
-            Ids::I64(array) => self.map_ids(py, array.as_slice()?, shape),
-            Ids::U64(array) => self.map_ids(py, array.as_slice()?, shape),
-        }?;
-        PyArray1::from_vec(py, compressed).reshape(shape)
+        let ids = IntArray::of_any_shape(ids, "ids")?;
+        let (view, shape) = (ids.view(), ids.shape());
+        let result = allocate(py, shape, 4, true)?.cast_into::<PyArrayDyn<i32>>()?;
+        // SAFETY: the array was made just now; nobody else knows it.
+        let out = unsafe { result.as_slice_mut()? };
+        released(py, || self.map.compress_into(&view, shape, out))?;
+        Ok(result)
     }
 
     fn __len__(&self) -> usize {
@@ -167,22 +164,6 @@ impl PyTokenMap {
             &map.digest()[..12]
         )
     }
-}
-
-impl PyTokenMap {
-    fn map_ids<I>(&self, py: Python<'_>, ids: &[I], shape: &[usize]) -> PyResult<Vec<i32>>
-    where
-        I: Copy + Sync + TryInto<usize> + Into<i128>,
-    {
-        released(py, || self.map.compress(ids, shape))
-    }
-}
-
-fn numbers<I>(py: Python<'_>, lookup: &[I], holes: Vec<i32>, metadata: Metadata) -> PyResult<PyTokenMap>
-where
-    I: Copy + Sync + Into<i128>,
-{
-    released(py, || TokenMap::from_numbers(lookup, holes, metadata)).map(PyTokenMap::from)
 }
 
 /// The key of a text: what the normalizers make of it.

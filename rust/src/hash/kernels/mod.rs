@@ -33,9 +33,8 @@ pub struct Mixes {
     low: [[u32; BLOCK]; MAX_ORDER],
 }
 
-impl Mixes {
-    /// Zeroed.
-    pub const fn new() -> Self {
+impl Default for Mixes {
+    fn default() -> Self {
         Self { doubles: [[0.0; BLOCK]; MAX_ORDER], low: [[0; BLOCK]; MAX_ORDER] }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Kernel, Row, Rows, Window};
 use crate::hash::modulus::{remainder, to_double};
-use crate::hash::plan::{LayerPlan, MixPlan, Modulus};
+use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
 
 /// See [`Kernel`].
 pub const KERNEL: Kernel = Kernel { name: "scalar", rows_i32: rows::<i32>, rows_i64: rows::<i64>, all_below };
@@ -21,7 +21,7 @@ pub unsafe fn rows<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>) {
     unsafe {
         match plan.modulus {
             Modulus::Direct => tokens(plan, window, rows, |mix, first, out: &mut [T]| {
-                direct(mix, &plan.p[first..], &plan.inv[first..], &T::offsets(plan)[first..], out);
+                direct(plan, mix, first, out);
             }),
             Modulus::TwoStep => tokens(plan, window, rows, |mix, first, out: &mut [T]| {
                 for (c, out) in (first..).zip(out) {
@@ -73,13 +73,39 @@ unsafe fn tokens<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>, group
     }
 }
 
-/// One step for each column of a mix. Not inlined: as arguments, the arrays are known not to overlap, and the compiler makes
-/// SSE2 of the loop.
-#[inline(never)]
-fn direct<T: Row>(mix: i64, p: &[u32], inv: &[f64], offsets: &[T], out: &mut [T]) {
+/// One step for each column of a mix.
+#[inline(always)]
+fn direct<T: Row>(plan: &LayerPlan, mix: i64, first: usize, out: &mut [T]) {
     let (double, low) = (to_double(mix), mix as u32);
-    let numbers = p.iter().zip(inv).zip(offsets);
-    for (out, ((&p, &inv), &offset)) in out.iter_mut().zip(numbers) {
-        *out = T::from_remainder(i64::from(remainder(double, low, inv, p)), offset);
+    let (eights, rest) = out.as_chunks_mut();
+    let mut c = first;
+    for out in eights {
+        eight(double, low, lanes(&plan.p, c), lanes(&plan.inv, c), lanes(T::offsets(plan), c), out);
+        c += LANES;
+    }
+    for out in rest {
+        *out = T::from_remainder(i64::from(remainder(double, low, plan.inv[c], plan.p[c])), T::offsets(plan)[c]);
+        c += 1;
+    }
+}
+
+#[inline(always)]
+fn lanes<T>(values: &[T], first: usize) -> &[T; LANES] {
+    values[first..].first_chunk().expect("the plan's arrays are padded to whole vectors")
+}
+
+/// Eight columns. The compiler makes some fifty SSE2 instructions of it, if it is not inlined: only as arguments are the
+/// arrays known not to overlap. (A loop over slices of unknown length became five times as many.)
+#[inline(never)]
+fn eight<T: Row>(
+    double: f64,
+    low: u32,
+    p: &[u32; LANES],
+    inv: &[f64; LANES],
+    offsets: &[T; LANES],
+    out: &mut [T; LANES],
+) {
+    for i in 0..LANES {
+        out[i] = T::from_remainder(i64::from(remainder(double, low, inv[i], p[i])), offsets[i]);
     }
 }

@@ -129,7 +129,7 @@ fn check<T: Row + PartialEq + std::fmt::Debug + TryFrom<i64>>(kernel: &Kernel, c
     let shift = random.below(5) as usize; // every alignment that the stores distinguish
     let untouched = number(-7);
     let mut out = vec![untouched; shift + case.len * stride + 16];
-    let mut mixes = Box::new(Mixes::new());
+    let mut mixes = Box::new(Mixes::default());
     let mut window = Window { views: [std::ptr::null(); MAX_ORDER], len: case.len, mixes: &mut *mixes };
     for (view, values) in window.views.iter_mut().zip(&case.values) {
         *view = values.as_ptr();

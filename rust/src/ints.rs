@@ -113,6 +113,31 @@ impl<'a> Ints<'a> {
         }
     }
 
+    /// The columns of one row from `col` on.
+    pub fn row_from(&self, row: usize, col: usize) -> Self {
+        assert!(row < self.rows && col <= self.cols, "outside the array");
+        let offset = row as isize * self.row_stride + col as isize * self.col_stride;
+        Self { data: self.data.wrapping_offset(offset), rows: 1, cols: self.cols - col, ..*self }
+    }
+
+    /// The first value past `i64::MAX`, which [`Ints::load`] could not tell from a negative one, by row and column.
+    pub fn first_wrapped(&self) -> Option<[usize; 2]> {
+        if !self.may_wrap() {
+            return None;
+        }
+        let mut block = [0; 512];
+        for row in 0..self.rows {
+            for col in (0..self.cols).step_by(block.len()) {
+                let values = &mut block[..(self.cols - col).min(512)];
+                self.load(row, col, values);
+                if let Some(i) = values.iter().position(|&value| value < 0) {
+                    return Some([row, col + i]);
+                }
+            }
+        }
+        None
+    }
+
     /// One value, exactly.
     pub fn get(&self, row: usize, col: usize) -> i128 {
         let mut value = [0];
@@ -129,7 +154,9 @@ impl<'a> Ints<'a> {
                 // SAFETY: row and the columns lie inside the shape (asserted), which the constructor vouches for;
                 // reads are unaligned.
                 unsafe {
-                    let mut at = self.data.offset(row as isize * self.row_stride + col as isize * self.col_stride);
+                    // Wrapping: behind the last column, where an empty read may stand, there need not be memory.
+                    let offset = row as isize * self.row_stride + col as isize * self.col_stride;
+                    let mut at = self.data.wrapping_offset(offset);
                     if self.swapped {
                         for value in out {
                             *value = at.cast::<$t>().read_unaligned().swap_bytes() as i64;
@@ -186,6 +213,24 @@ mod tests {
         let view = unsafe { Ints::from_raw(bytes.as_ptr().add(33), Kind::U16, true, [3, 2], [-8, 2]) };
         assert_eq!(view.get(0, 0), i128::from(u16::from_ne_bytes([33, 34]).swap_bytes()));
         assert_eq!(view.get(2, 1), i128::from(u16::from_ne_bytes([19, 20]).swap_bytes()));
+    }
+
+    #[test]
+    fn part_of_a_row_is_a_view_of_its_own() {
+        let values: Vec<u16> = (0..12).collect();
+        let view = Ints::new(&values, 3, 4).unwrap().row_from(1, 3);
+        assert_eq!((view.shape(), view.get(0, 0)), ([1, 1], 7));
+        assert_eq!(Ints::new(&values, 3, 4).unwrap().row_from(2, 4).shape(), [1, 0]);
+    }
+
+    #[test]
+    fn values_past_63_bits_are_found_and_read_exactly() {
+        let mut values = vec![7u64; 2 * 700];
+        assert_eq!(Ints::new(&values, 2, 700).unwrap().first_wrapped(), None);
+        values[1399] = u64::MAX;
+        let view = Ints::new(&values, 2, 700).unwrap();
+        assert_eq!((view.first_wrapped(), view.get(1, 699)), (Some([1, 699]), i128::from(u64::MAX)));
+        assert_eq!(Ints::new(&[-1i64], 1, 1).unwrap().first_wrapped(), None);
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! Where tokens stand, from Python: ids, mask, segment ids and `cu_seqlens`, whose shapes agree.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::arrays::IntArray;
+use crate::hash::{Ints, Places};
+
+/// Where tokens stand: the part of the arguments that states need too.
+pub struct WhereArrays<'py> {
+    ids: IntArray<'py>,
+    mask: Option<IntArray<'py>>,
+    segment_ids: Option<IntArray<'py>>,
+    cu_seqlens: Option<Vec<i64>>,
+    pub flat: bool,
+}
+
+impl<'py> WhereArrays<'py> {
+    /// `name`: the caller's word for the ids; `batch`: the number of rows that a state wants.
+    pub fn new(
+        name: &str,
+        ids: &Bound<'py, PyAny>,
+        mask: Option<&Bound<'py, PyAny>>,
+        segment_ids: Option<&Bound<'py, PyAny>>,
+        cu_seqlens: Option<&Bound<'py, PyAny>>,
+        batch: Option<usize>,
+    ) -> PyResult<Self> {
+        let ids = IntArray::new(ids, name, false)?;
+        let flat = match ids.shape().len() {
+            1 => true,
+            2 => false,
+            n => {
+                return Err(PyValueError::new_err(format!(
+                    "{name}: expected [N] or [B, T], got {n} dimensions, shape {:?}",
+                    ids.shape()
+                )));
+            }
+        };
+        let beside = |array: Option<&Bound<'py, PyAny>>, field: &str, bools: bool| {
+            let array = array.map(|array| IntArray::new(array, field, bools)).transpose()?;
+            match array {
+                Some(array) if array.shape() != ids.shape() => Err(PyValueError::new_err(format!(
+                    "{field}: expected the shape of the ids, {:?}, got {:?}",
+                    ids.shape(),
+                    array.shape()
+                ))),
+                array => Ok(array),
+            }
+        };
+        let mask = beside(mask, "mask", true)?;
+        let segment_ids = beside(segment_ids, "segment_ids", false)?;
+        let cu_seqlens = match cu_seqlens {
+            None => None,
+            Some(_) if !flat => {
+                return Err(PyValueError::new_err(format!(
+                    "cu_seqlens: is for flat ids [N], got the shape {:?}",
+                    ids.shape()
+                )));
+            }
+            Some(starts) => Some(IntArray::flat(starts, "cu_seqlens")?.to_vec("cu_seqlens")?),
+        };
+        let array = Self { ids, mask, segment_ids, cu_seqlens, flat };
+        match batch {
+            Some(batch) if array.shape()[0] != batch => Err(PyValueError::new_err(format!(
+                "{name}: the state has {batch} rows, the ids have the shape {:?}",
+                array.ids.shape()
+            ))),
+            _ => Ok(array),
+        }
+    }
+
+    /// Rows and columns; flat ids are one row.
+    pub fn shape(&self) -> [usize; 2] {
+        match *self.ids.shape() {
+            [n] => [1, n],
+            [b, t] => [b, t],
+            _ => unreachable!("the constructor takes one or two dimensions"),
+        }
+    }
+
+    /// The arrays as the core sees them, not checked yet.
+    pub fn views(&self) -> Views<'_> {
+        Views {
+            ids: self.ids.view(),
+            mask: self.mask.as_ref().map(IntArray::view),
+            segment_ids: self.segment_ids.as_ref().map(IntArray::view),
+            cu_seqlens: self.cu_seqlens.as_deref(),
+        }
+    }
+
+    /// How many tokens of each row count: `[B]`, each within 0 and T.
+    pub fn accepted(&self, accepted: &Bound<'py, PyAny>) -> PyResult<Vec<usize>> {
+        let accepted = IntArray::new(accepted, "accepted", false)?;
+        let [rows, cols] = self.shape();
+        if accepted.shape() != [rows] {
+            return Err(PyValueError::new_err(format!(
+                "accepted: expected the shape [{rows}], one count per row, got {:?}",
+                accepted.shape()
+            )));
+        }
+        let counts = accepted.to_vec("accepted")?;
+        let count = |(row, &count): (usize, &i64)| {
+            usize::try_from(count)
+                .ok()
+                .filter(|&count| count <= cols)
+                .ok_or_else(|| PyValueError::new_err(format!("accepted: {count} at row {row} is outside 0..{cols}")))
+        };
+        counts.iter().enumerate().map(count).collect()
+    }
+
+    /// The arrays that are read while the result is written.
+    pub fn inputs(&self) -> Vec<&IntArray<'py>> {
+        [Some(&self.ids), self.mask.as_ref(), self.segment_ids.as_ref()].into_iter().flatten().collect()
+    }
+}
+
+/// The arrays of a call. No Python object is in it, so that checking them, which reads all of a mask, can do without the
+/// interpreter.
+#[derive(Clone, Copy)]
+pub struct Views<'a> {
+    ids: Ints<'a>,
+    mask: Option<Ints<'a>>,
+    segment_ids: Option<Ints<'a>>,
+    cu_seqlens: Option<&'a [i64]>,
+}
+
+impl<'a> Views<'a> {
+    pub fn places(self) -> crate::Result<Places<'a>> {
+        Places::new(self.ids, self.mask, self.segment_ids, self.cu_seqlens)
+    }
+}
