@@ -15,7 +15,8 @@ from torch import Tensor
 from engram_fast.nn import hash_torch
 from engram_fast.nn.hash_rules import rules_of
 
-_HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest
+_HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest; the latest come last
+_KEPT = 64  # a hasher that was dropped is built again when it is needed
 
 
 # The operator's schema is read from these annotations; torch 2.4 does not know `X | None` there.
@@ -82,7 +83,10 @@ def _(ids, lookup, multipliers, moduli, offsets, mask, segment_ids, cu_seqlens, 
 
 def remember(layout_json: str, hasher: object) -> None:
     """Let CPU calls with this layout use ``hasher``; without it the first call builds an equal one."""
+    _HASHERS.pop(layout_json, None)
     _HASHERS[layout_json] = hasher
+    while len(_HASHERS) > _KEPT:
+        _HASHERS.pop(next(iter(_HASHERS)), None)
 
 
 def check_where(ids: Tensor, mask: Tensor | None, segment_ids: Tensor | None, cu_seqlens: Tensor | None) -> None:
