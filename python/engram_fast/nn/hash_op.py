@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from engram_fast.nn import hash_torch
+from engram_fast.nn.documents import as_mask
 from engram_fast.nn.hash_rules import rules_of
 
 _HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest; the latest come last
@@ -95,9 +96,9 @@ def check_where(ids: Tensor, mask: Tensor | None, segment_ids: Tensor | None, cu
         raise TypeError(f"token ids must be integers, not {ids.dtype}")
     if ids.ndim not in (1, 2):
         raise ValueError(f"token ids must be [B, T] or flat [N], not {tuple(ids.shape)}")
-    for name, given in (("mask", mask), ("segment_ids", segment_ids)):
-        if given is not None and given.shape != ids.shape:
-            raise ValueError(f"{name} has shape {tuple(given.shape)}, the ids have {tuple(ids.shape)}")
+    as_mask(mask, ids.shape)
+    if segment_ids is not None and segment_ids.shape != ids.shape:
+        raise ValueError(f"segment_ids has shape {tuple(segment_ids.shape)}, the tokens have {tuple(ids.shape)}")
     if cu_seqlens is not None and ids.ndim != 1:
         raise ValueError(f"cu_seqlens needs flat ids, these have shape {tuple(ids.shape)}")
 
