@@ -275,3 +275,8 @@ def test_pickles_and_copies(hasher):
     for again in (pickle.loads(data), copy.deepcopy(collator)):
         assert again.hasher.layout.digest == collator.hasher.layout.digest
         assert same(again([{"input_ids": [1, 2, 3]}])["engram_rows"], want.numpy())
+
+
+def test_padding_values_of_several_dtypes_loses_none_of_them(hasher):
+    batch = EngramCollator(hasher)([{"input_ids": [1, 2], "weights": [1, 1]}, {"input_ids": [3], "weights": [0.5]}])
+    assert batch["weights"].tolist() == [[1.0, 1.0], [0.5, 0.0]]

@@ -130,7 +130,17 @@ def test_buffers_survive_meta_casts_and_copies() -> None:
     want = module(ids)
     assert not module.state_dict()
     empty = RowHasher(hasher).to("meta").to_empty(device="cpu")
-    for other in (empty, RowHasher(hasher).half(), RowHasher(hasher).to(torch.float64), copy.copy(module)):
+    with torch.device("meta"):
+        built = RowHasher(hasher)
+    emptied = RowHasher(hasher).to_empty(device="cpu")
+    for other in (
+        empty,
+        built,
+        emptied,
+        RowHasher(hasher).half(),
+        RowHasher(hasher).to(torch.float64),
+        copy.copy(module),
+    ):
         assert other.moduli.dtype == torch.int64
         assert all(torch.equal(rows, want[layer]) for layer, rows in other(ids).items())
 
@@ -143,6 +153,17 @@ def test_a_process_that_never_saw_the_hasher_builds_it_from_the_arguments(monkey
     hash_op._HASHERS.clear()
     module(torch.tensor([[5, 7]]))
     assert torch.equal(built[0], module.lookup)
+
+
+def test_hashers_of_many_layouts_are_not_kept_for_ever(monkeypatch) -> None:
+    monkeypatch.setattr(hash_op, "_HASHERS", {})
+    for number in range(hash_op._KEPT + 3):
+        hash_op.remember(str(number), number)
+    hash_op.remember("5", 5)
+    hash_op.remember("new", 0)
+    assert len(hash_op._HASHERS) == hash_op._KEPT
+    assert {"5", "new"} <= hash_op._HASHERS.keys()
+    assert not {"0", "1", "2", "3"} & hash_op._HASHERS.keys()
 
 
 def test_one_pass_serves_all_layers(engram) -> None:

@@ -109,6 +109,38 @@ def test_masked_positions_add_nothing_read_nothing_and_leak_nothing(engram, rows
     assert all(torch.isfinite(p.grad).all() for p in module.parameters())
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_what_comes_back_at_masked_positions_goes_nowhere(engram, rows, fused) -> None:
+    """A NaN behind a masked position, as attention over nothing but padding gives it, reaches no parameter."""
+    module, hidden, ids = engram(fused=fused), torch.randn(1, 12, 2, 16, requires_grad=True), rows(1, 12)
+    mask = torch.arange(12)[None] != 4
+    out = module(hidden, ids, mask=mask)
+    upstream = torch.ones_like(out).masked_fill(~mask[..., None, None], float("nan"))
+    out.backward(upstream)
+    assert torch.isfinite(hidden.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in module.parameters())
+
+
+def test_masks_are_bool_or_integers_of_the_tokens_shape(engram, rows) -> None:
+    v41 = EngramV41(hidden_size=16, hc_mult=2, num_embeddings=11, head_dim=4, n_heads=2, max_ngram_size=3)
+    gate, hidden, ids = EngramGate(hidden_size=16, hc_mult=2), torch.randn(2, 3, 2, 16), rows(2, 3)
+    module = engram()
+    for call in (
+        lambda mask: module(hidden, ids, mask=mask),
+        lambda mask: v41(hidden, ids % 11, mask),
+        lambda mask: gate(hidden, hidden, mask=mask),
+        lambda mask: gate(hidden, hidden, hidden[:, :, 0], mask=mask),
+        lambda mask: module.short_conv(hidden, mask=mask),
+    ):
+        mask = torch.tensor([[True, True, False], [False, True, True]])
+        assert torch.equal(call(mask), call(mask.long()))
+        for shape in ((1, 3), (2, 2), (2, 4), (3,)):
+            with pytest.raises(ValueError, match="mask has shape"):
+                call(torch.ones(shape, dtype=torch.bool))
+        with pytest.raises(TypeError, match="float32"):
+            call(mask.float())
+
+
 def test_documents_in_one_row_equal_documents_on_their_own(engram, rows, near) -> None:
     module, hidden, ids = engram(), torch.randn(1, 30, 2, 16), rows(1, 30)
     alone = torch.cat([module(hidden[:, a:b], ids[:, a:b]) for a, b in ((0, 5), (5, 30))], 1)
@@ -134,7 +166,7 @@ def test_chunked_forward_with_the_state_equals_the_whole(engram, rows, near) -> 
     where = {"segment_ids": torch.randint(0, 3, (2, 23)).sort(1).values, "mask": torch.rand(2, 23) > 0.2}
     for given in ({}, where):
         state, parts = module.new_state(2), []
-        for start, stop in ((0, 1), (1, 2), (2, 13), (13, 23)):
+        for start, stop in ((0, 1), (1, 2), (2, 2), (2, 13), (13, 23)):
             piece = {name: value[:, start:stop] for name, value in given.items()}
             parts.append(module(hidden[:, start:stop], ids[:, start:stop], state=state, **piece))
         near(torch.cat(parts, 1), module(hidden, ids, **given), 1e-5)

@@ -59,6 +59,21 @@ def test_fp8_module_keeps_its_bytes_and_equals_the_float_one() -> None:
     assert not any("embed" in name for name, _ in module.named_parameters())
 
 
+def test_casts_do_not_touch_the_table() -> None:
+    """A cast that is undone afterwards would take twice the table's memory and more."""
+    table = QuantizedEmbedding(4, 64)
+    places = table.weight.data_ptr(), table.scale.data_ptr()
+    seen = []
+    table._apply(lambda tensor: seen.append(tensor.dtype) or tensor)
+    assert seen == [torch.uint8, torch.uint8]
+    table.half().double().to(torch.bfloat16)
+    assert (table.weight.data_ptr(), table.scale.data_ptr()) == places
+    table.type(torch.float32)
+    assert table.weight.dtype == torch.float8_e4m3fn
+    moved = table.to("meta").to_empty(device="cpu")
+    assert (moved.weight.shape, moved.weight.dtype) == ((4, 64), torch.float8_e4m3fn)
+
+
 def test_a_missing_scale_is_an_error() -> None:
     state = quantized_state()
     del state["embed.scale"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,7 +58,8 @@ class PadCollate:
         if min(lengths) == longest:
             return default_collate(tensors)
         fill = self.pad_token_id if key == self.ids_key else FILL.get(key, 0)
-        padded = torch.full((len(tensors), longest), fill, dtype=tensors[0].dtype)
+        dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors))  # as stacking them does
+        padded = torch.full((len(tensors), longest), fill, dtype=dtype)
         for row, tensor in zip(padded, tensors, strict=True):
             row[: len(tensor)] = tensor
         return padded

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import dispatch, formula, projection
-from engram_fast.nn.documents import look_back_limit
+from engram_fast.nn.documents import as_mask, look_back_limit
 from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
 from engram_fast.nn.short_conv import ConvState, ShortConv
@@ -132,13 +132,13 @@ class Engram(nn.Module):
         if hidden_states.ndim != 4 or hidden_states.shape[2:] != (self.hc_mult, self.hidden_size):
             shape = tuple(hidden_states.shape)
             raise ValueError(f"hidden_states has shape {shape}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        mask = as_mask(mask, hidden_states.shape[:2])
         where = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
         rows = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
         if rows.shape[:-1] != hidden_states.shape[:2]:
             raise ValueError(
                 f"rows {tuple(rows.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]"
             )
-        mask = None if mask is None else mask.to(torch.bool)
         embedded = self.multi_head_embedding(rows).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)

@@ -41,7 +41,7 @@ def gate(
         from engram_fast.nn.triton_gate import TritonGate
 
         return TritonGate.apply(hidden, keys, weight, eps, zero_is_positive).unflatten(0, lead)
-    return Gate.apply(hidden, keys, weight, eps, zero_is_positive).reshape(*lead, -1)
+    return Gate.apply(hidden, keys, weight, eps, zero_is_positive).reshape(*lead, hidden.shape[-2])
 
 
 def gated_add(

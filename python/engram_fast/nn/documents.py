@@ -1,4 +1,4 @@
-"""How far each position may look back: documents packed into one row, by segment ids or cumulative lengths."""
+"""Which tokens take part and how far each may look back: masks, segment ids, cumulative lengths."""
 
 from __future__ import annotations
 
@@ -47,15 +47,36 @@ def look_back_limit(
     return torch.where(start > first, position - start + 1, NO_LIMIT)
 
 
+def as_mask(mask: Tensor | None, shape: torch.Size) -> Tensor | None:
+    """A mask of the tokens' shape, bool or 0 and 1, as bool; another shape is a ValueError, floats are a TypeError."""
+    if mask is None:
+        return None
+    if mask.shape != shape:
+        raise ValueError(f"mask has shape {tuple(mask.shape)}, the tokens have {tuple(shape)}")
+    if mask.dtype.is_floating_point or mask.dtype.is_complex:
+        raise TypeError(f"mask must be bool or 0 and 1, not {mask.dtype}")
+    return mask.to(torch.bool)
+
+
 def check_cu_seqlens(cu_seqlens: Tensor, length: int) -> None:
-    """Begins with 0, never falls, ends with the number of tokens; else ValueError. Not looked at in a traced graph."""
-    if cu_seqlens.ndim != 1 or cu_seqlens.dtype.is_floating_point or cu_seqlens.dtype == torch.bool:
-        raise ValueError(f"cu_seqlens must be one axis of integers, not {cu_seqlens.dtype} {tuple(cu_seqlens.shape)}")
-    if torch.compiler.is_compiling() or cu_seqlens.device.type != "cpu":
+    """Begins with 0, never falls, ends with the number of tokens; else ValueError, and a device-side assertion on CUDA.
+
+    Not looked at in a traced graph.
+    """
+    if cu_seqlens.dtype.is_floating_point or cu_seqlens.dtype == torch.bool:
+        raise TypeError(f"cu_seqlens must be integers, not {cu_seqlens.dtype}")
+    if cu_seqlens.ndim != 1 or not cu_seqlens.numel():
+        raise ValueError(f"cu_seqlens must be one axis that begins with 0, its shape is {tuple(cu_seqlens.shape)}")
+    if torch.compiler.is_compiling():
+        return
+    if cu_seqlens.is_cuda:
+        ends_fit = (cu_seqlens[0] == 0) & (cu_seqlens[-1] == length)
+        torch._assert_async(ends_fit & (cu_seqlens[1:] >= cu_seqlens[:-1]).all())
+    if cu_seqlens.device.type != "cpu":
         return
     ends = cu_seqlens.tolist()
-    if not ends or ends[0] != 0:
-        raise ValueError(f"cu_seqlens begins with {ends[0] if ends else 'nothing'}, not with 0")
+    if ends[0] != 0:
+        raise ValueError(f"cu_seqlens begins with {ends[0]}, not with 0")
     for place, (left, right) in enumerate(pairwise(ends)):
         if right < left:
             raise ValueError(f"cu_seqlens falls from {left} to {right} at entry {place + 1}")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import dispatch, formula
+from engram_fast.nn.documents import as_mask
 from engram_fast.nn.quantized import QuantizedEmbedding, dequantize_blocks
 from engram_fast.nn.row_check import check_rows, table_rows
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
@@ -119,6 +120,7 @@ class EngramV41(nn.Module):
         if hidden_states.ndim != 4 or hidden_states.shape[2:] != (self.hc_mult, self.hidden_size):
             shape = tuple(hidden_states.shape)
             raise ValueError(f"hidden_states has shape {shape}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        mask = as_mask(mask, hidden_states.shape[:2])
         where = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
         rows = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
         rows = check_rows(rows, self.heads)
@@ -126,7 +128,6 @@ class EngramV41(nn.Module):
             raise ValueError(
                 f"rows {tuple(rows.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]"
             )
-        mask = None if mask is None else mask.to(torch.bool)
         embedded = self.embed(table_rows(rows, self.head_sizes, self.head_starts, True)).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)

@@ -48,7 +48,7 @@ class EngramMix(torch.autograd.Function):
             mixed = _convolve(source, conv, dilation, limit, here)
             mixed = mixed.mul_(torch.sigmoid(mixed)).addcmul_(value[:, :, None], gate[here][..., None])
             if mask is not None:
-                mixed.mul_(mask[here][..., None, None])
+                mixed.masked_fill_(~mask[here][..., None, None], 0)
             out[here] = mixed
         ctx.save_for_backward(hidden, projected, gate_weight, conv, limit, mask, numbers, mean_square, scale)
         ctx.conv_eps, ctx.dilation = conv_eps, dilation
@@ -74,7 +74,7 @@ class EngramMix(torch.autograd.Function):
             value, source = _conv_input(projected, scale, rows, span, taps, dilation, dtype)
             grad = grad_out[here].to(dtype)
             if mask is not None:
-                grad = grad * mask[here][..., None, None]
+                grad = grad.masked_fill(~mask[here][..., None, None], 0)
             # silu'(y) = s + y*s*(1-s)
             mixed = _convolve(source, conv, dilation, limit, here)
             sigmoid = torch.sigmoid(mixed)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import dispatch, formula
+from engram_fast.nn.documents import as_mask
 
 
 class EngramGate(nn.Module):
@@ -60,6 +61,7 @@ class EngramGate(nn.Module):
                 f"hidden_states {tuple(hidden_states.shape)} and keys {tuple(keys.shape)} must both be "
                 f"[..., {self.q_weight.shape[0]}, {self.q_weight.shape[1]}]"
             )
+        mask = as_mask(mask, hidden_states.shape[:-2])
         dtype = formula.accumulate_dtype(hidden_states, keys)
         weight = self.q_weight.to(dtype) * self.k_weight.to(dtype)
         if value is not None:

@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from engram_fast.nn import hash_torch
+from engram_fast.nn.documents import as_mask
 from engram_fast.nn.hash_rules import rules_of
 
-_HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest
+_HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest; the latest come last
+_KEPT = 64  # a hasher that was dropped is built again when it is needed
 
 
 # The operator's schema is read from these annotations; torch 2.4 does not know `X | None` there.
@@ -82,7 +84,10 @@ def _(ids, lookup, multipliers, moduli, offsets, mask, segment_ids, cu_seqlens, 
 
 def remember(layout_json: str, hasher: object) -> None:
     """Let CPU calls with this layout use ``hasher``; without it the first call builds an equal one."""
+    _HASHERS.pop(layout_json, None)
     _HASHERS[layout_json] = hasher
+    while len(_HASHERS) > _KEPT:
+        _HASHERS.pop(next(iter(_HASHERS)), None)
 
 
 def check_where(ids: Tensor, mask: Tensor | None, segment_ids: Tensor | None, cu_seqlens: Tensor | None) -> None:
@@ -91,9 +96,9 @@ def check_where(ids: Tensor, mask: Tensor | None, segment_ids: Tensor | None, cu
         raise TypeError(f"token ids must be integers, not {ids.dtype}")
     if ids.ndim not in (1, 2):
         raise ValueError(f"token ids must be [B, T] or flat [N], not {tuple(ids.shape)}")
-    for name, given in (("mask", mask), ("segment_ids", segment_ids)):
-        if given is not None and given.shape != ids.shape:
-            raise ValueError(f"{name} has shape {tuple(given.shape)}, the ids have {tuple(ids.shape)}")
+    as_mask(mask, ids.shape)
+    if segment_ids is not None and segment_ids.shape != ids.shape:
+        raise ValueError(f"segment_ids has shape {tuple(segment_ids.shape)}, the tokens have {tuple(ids.shape)}")
     if cu_seqlens is not None and ids.ndim != 1:
         raise ValueError(f"cu_seqlens needs flat ids, these have shape {tuple(ids.shape)}")
 

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engram_fast.nn.documents import check_cu_seqlens
 from engram_fast.nn.hash_rules import HashRules
 
 
@@ -46,6 +47,7 @@ def run_lengths(
     if segment_ids is not None:
         begins[:, 1:] |= segment_ids[:, 1:] != segment_ids[:, :-1]
     if cu_seqlens is not None:
+        check_cu_seqlens(cu_seqlens, ids.shape[1])
         begins |= torch.isin(position, cu_seqlens.to(ids.device, torch.int64))
     if rules.boundary_ids:
         begins[:, 1:] |= torch.isin(ids[:, :-1], torch.tensor(rules.boundary_ids, device=ids.device))

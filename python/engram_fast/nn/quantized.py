@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -33,6 +35,11 @@ def dequantize_blocks(weight: Tensor, scale: Tensor) -> Tensor:
     return weight.to(torch.float32) * factor
 
 
+def _move(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    moved = fn(tensor.view(torch.uint8))
+    return moved.view(tensor.dtype) if moved.dtype == torch.uint8 else tensor.to(moved.device)
+
+
 class QuantizedEmbedding(nn.Module):
     """Rows of an fp8 table as float32: ``weight`` float8_e4m3fn [rows, dim], ``scale`` e8m0 [rows, dim / 32]."""
 
@@ -60,14 +67,9 @@ class QuantizedEmbedding(nn.Module):
         return (values.unflatten(-1, (-1, SCALE_BLOCK)) * scale[..., None]).flatten(-2)
 
     def _apply(self, fn, recurse=True):
-        # .half(), .to(bfloat16) and the like cast floating buffers; these bytes only ever move.
-        weight, scale = self.weight, self.scale
-        super()._apply(fn, recurse)
-        for name, before in (("weight", weight), ("scale", scale)):
-            after = getattr(self, name)
-            if after.dtype != before.dtype:
-                setattr(self, name, before if after.device == before.device else before.to(after.device))
-        return self
+        # .half(), .to(bfloat16) and the like cast floating buffers; these only ever move, as bytes: a cast that is
+        # undone afterwards would take twice the table's memory and more.
+        return super()._apply(lambda tensor: _move(fn, tensor), recurse)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) -> None:
         weight, scale = state_dict.get(prefix + "weight"), state_dict.get(prefix + "scale")

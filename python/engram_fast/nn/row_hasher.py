@@ -97,15 +97,15 @@ class RowHasher(nn.Module):
 
     def _rebuild_buffers(self, device: torch.device) -> None:
         token_map = self.hasher.token_map
-        lookup = None if token_map is None else torch.tensor(token_map.lookup)
-        numbers = [torch.tensor(part, dtype=torch.int64) for part in numbers_of(self.layout_json)]
-        for name, tensor in zip(("lookup", "multipliers", "moduli", "offsets"), [lookup, *numbers], strict=True):
-            setattr(self, name, None if tensor is None else tensor.to(device))
+        # The device is named, so that a model may be built under ``with torch.device("meta")``.
+        self.lookup = None if token_map is None else torch.tensor(token_map.lookup, device=device)
+        for name, part in zip(("multipliers", "moduli", "offsets"), numbers_of(self.layout_json), strict=True):
+            setattr(self, name, torch.tensor(part, dtype=torch.int64, device=device))
 
     def _apply(self, fn, recurse=True):
-        before = self.moduli.device
+        before = self.moduli
         super()._apply(fn, recurse)
-        if self.moduli.device != before:  # to_empty() leaves them undefined
+        if self.moduli is not before:  # moved, or left undefined by to_empty()
             self._rebuild_buffers(self.moduli.device)
         return self
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engram_fast.nn import formula
-from engram_fast.nn.documents import look_back_limit
+from engram_fast.nn.documents import as_mask, look_back_limit
 
 
 @dataclass
@@ -112,6 +112,7 @@ class ShortConv(nn.Module):
         """
         if x.ndim != 4 or x.shape[2:] != (self.hc_mult, self.hidden_size):
             raise ValueError(f"x has shape {tuple(x.shape)}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        mask = as_mask(mask, x.shape[:2])
         dtype = formula.accumulate_dtype(x, self.conv.weight)
         normed = x.to(dtype) * formula.rms_scale(x.to(dtype), self.norm_eps)[..., None] * self.norm_gains().to(dtype)
         if mask is not None:
