@@ -254,7 +254,7 @@ impl Hasher {
                     .map_err(|refused| self.refusal(places, flat, refused))?;
                 let (history, run, segment) = walk.history();
                 values[..reach].copy_from_slice(history);
-                states[row].take(&values[..reach], run, segment, &places.ids, row, count);
+                states[row].take((&values[..reach], run, segment), places, row, count);
             }
             Ok(())
         })

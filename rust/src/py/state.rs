@@ -130,7 +130,7 @@ impl PyHashState {
     }
 
     /// `(history, lengths)`: int64 `[batch, N - 1]`, oldest first and right-aligned, and int64 `[batch]`: how many of the
-    /// newest the next token can reach. What is older is the fill; with `raw`, the raw id, or 0 where there was none.
+    /// newest the next token can reach. What is older is the fill; with `raw`, the raw id, or 0 where there was none or it stood under a mask.
     /// The segment is not part of it (pickling keeps it).
     #[pyo3(signature = (*, raw=false))]
     #[allow(clippy::type_complexity)]
