@@ -211,6 +211,23 @@ def test_histories_of_refused_ids_and_lengths() -> None:
     assert HashState.from_numpy([[-5, 7]], HASHER, lengths=[1]) == HASHER.seed([[7]])
 
 
+def test_compressed_histories_hold_compressed_ids() -> None:
+    token_map = TokenMap.from_lookup([0, 1, 1, 2, 0])
+    given = {"engram_vocab_size": [97, 97], "pad_id": 0, "token_map": token_map}
+    strict = NgramHasher(HashLayout.preset("megatron", **given), token_map)
+    for bad in (3, -1, 2**62):
+        message = rf"^token id {bad} at row 1, column 1 is outside the 3 compressed ids"
+        refused(IndexError, message, HashState.from_numpy, [[0, 1, 2], [9, bad, 2]], strict, raw=False)
+    assert HashState.from_numpy([[9, 1, 2]], strict, raw=False) == HashState.from_numpy([[1, 2]], strict, raw=False)
+    lax = NgramHasher(HashLayout.preset("engram-demo-v1", **given), token_map)
+    entered = lax.seed([[-5, 3]])
+    again = HashState.from_numpy(entered.to_numpy()[0], lax, raw=False)
+    np.testing.assert_array_equal(lax.peek([[1]], again), lax.peek([[1]], entered))
+    refused(IndexError, "^token id 100 at row 0, column 0", HashState.from_numpy, [[100]], lax, raw=False)
+    bytes_ = NgramHasher(HashLayout.preset("blt"))
+    refused(IndexError, "^token id -1 at row 0, column 0", HashState.from_numpy, [[-1]], bytes_, raw=False)
+
+
 def test_raw_ids_of_a_state_from_compressed_ones() -> None:
     state = HashState.from_numpy([[3, 4]], HASHER, raw=False)
     with pytest.raises(ValueError, match="raw"):

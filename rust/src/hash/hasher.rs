@@ -136,6 +136,16 @@ impl Hasher {
         Ok(out)
     }
 
+    /// Checks values that are compressed already: those of one row, oldest first.
+    ///
+    /// # Errors
+    /// The first that no id of this layout compresses to.
+    pub fn check_compressed(&self, values: &[i64]) -> Result<()> {
+        self.compress.first_no_value(values).map_or(Ok(()), |(i, what)| {
+            Err(Error::TokenId { id: values[i].into(), place: format!("position {i}"), what })
+        })
+    }
+
     /// A state for `batch` rows that has seen nothing.
     pub fn new_state(&self, batch: usize) -> HashState {
         HashState::new(batch, self.rule.max_order, self.rule.fill, self.layout.digest())

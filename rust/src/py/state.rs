@@ -157,7 +157,7 @@ impl PyHashState {
     }
 
     /// A state from the last ids of each sequence `[batch, any width]`, raw or compressed, oldest first, right-aligned;
-    /// `lengths` `[batch]` says how many of each row count. Raw ids are checked as `seed` does.
+    /// `lengths` `[batch]` says how many of each row count. Raw ids are checked as `seed` does, compressed ones against the map's size.
     #[classmethod]
     #[pyo3(signature = (history, hasher, *, raw=true, lengths=None))]
     fn from_numpy(
@@ -212,6 +212,9 @@ impl PyHashState {
                     return Err(PyValueError::new_err(format!("history: {value} at row {row} does not fit int64")));
                 }
                 last.load(0, 0, &mut values[..length]);
+                hasher
+                    .check_compressed(&values[..length])
+                    .map_err(|error| in_row(error, &last, [row, width - length]))?;
                 state.rows[row].take_compressed(&values[..length]);
             }
         }
