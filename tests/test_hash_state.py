@@ -60,6 +60,27 @@ def test_a_pickle_keeps_the_segment() -> None:
         np.testing.assert_array_equal(rows, HASHER.hash_batch([[9]]))
 
 
+def test_a_segment_is_the_same_number_whatever_the_dtype() -> None:
+    """-1 and 2^64-1 have the same 64 bits."""
+    unsigned, signed = np.array([[2**64 - 1]], np.uint64), np.array([[-1]])
+    for first, second in ((unsigned, signed), (signed, unsigned)):
+        state = HASHER.seed([[5]], segment_ids=first)
+        again = pickle.loads(pickle.dumps(state))
+        assert again == state
+        np.testing.assert_array_equal(HASHER.peek([[7]], again, segment_ids=second), HASHER.hash_batch([[7]]))
+        np.testing.assert_array_equal(
+            HASHER.peek([[7]], again, segment_ids=first), HASHER.hash_batch([[5, 7]])[:, :, 1:]
+        )
+    small = HASHER.seed([[5]], segment_ids=np.array([[3]], np.uint64))
+    assert small == HASHER.seed([[5]], segment_ids=np.array([[3]], np.int8))
+
+
+def test_what_stands_under_a_mask_is_not_remembered() -> None:
+    states = [HASHER.seed([[5, junk, 7]], mask=[[1, 0, 1]]) for junk in (0, -1, 2**40)]
+    assert states[0] == states[1] == states[2]
+    assert states[1].to_numpy(raw=True)[0].tolist() == [[0, 7]]
+
+
 def test_what_is_out_of_reach_is_the_fill_or_known_by_its_length() -> None:
     token_map = TokenMap.from_lookup([3, 1, 2, 0])
     h = NgramHasher(HashLayout.preset("engram-demo-v1", token_map=token_map, pad_id=1).with_boundary(2), token_map)
@@ -188,6 +209,23 @@ def test_histories_of_refused_ids_and_lengths() -> None:
     refused(TypeError, "raw", HashState.from_numpy, IDS, HASHER, raw="yes")
     # What the length leaves out is not looked at.
     assert HashState.from_numpy([[-5, 7]], HASHER, lengths=[1]) == HASHER.seed([[7]])
+
+
+def test_compressed_histories_hold_compressed_ids() -> None:
+    token_map = TokenMap.from_lookup([0, 1, 1, 2, 0])
+    given = {"engram_vocab_size": [97, 97], "pad_id": 0, "token_map": token_map}
+    strict = NgramHasher(HashLayout.preset("megatron", **given), token_map)
+    for bad in (3, -1, 2**62):
+        message = rf"^token id {bad} at row 1, column 1 is outside the 3 compressed ids"
+        refused(IndexError, message, HashState.from_numpy, [[0, 1, 2], [9, bad, 2]], strict, raw=False)
+    assert HashState.from_numpy([[9, 1, 2]], strict, raw=False) == HashState.from_numpy([[1, 2]], strict, raw=False)
+    lax = NgramHasher(HashLayout.preset("engram-demo-v1", **given), token_map)
+    entered = lax.seed([[-5, 3]])
+    again = HashState.from_numpy(entered.to_numpy()[0], lax, raw=False)
+    np.testing.assert_array_equal(lax.peek([[1]], again), lax.peek([[1]], entered))
+    refused(IndexError, "^token id 100 at row 0, column 0", HashState.from_numpy, [[100]], lax, raw=False)
+    bytes_ = NgramHasher(HashLayout.preset("blt"))
+    refused(IndexError, "^token id -1 at row 0, column 0", HashState.from_numpy, [[-1]], bytes_, raw=False)
 
 
 def test_raw_ids_of_a_state_from_compressed_ones() -> None:

@@ -73,9 +73,10 @@ class HashLayout(_core.Layout):
         low = -(2**63)
         ids = [_checks.integer("eos", eos, low)] if one else _checks.integers("eos", eos, low, most=256)
         for token_id in ids:
-            beyond = self.id_limit is not None and token_id >= self.id_limit
+            limit = self.id_limit if self.too_large_ids == "error" else None
+            beyond = limit is not None and token_id >= limit
             if beyond or (token_id < 0 and (self.id_limit is not None or self.negative_ids == "error")):
-                known = "0 or more" if self.id_limit is None else f"in 0..{self.id_limit - 1}"
+                known = "0 or more" if limit is None else f"in 0..{limit - 1}"
                 raise ValueError(f"eos: {token_id} is not a token id of this layout, which are {known}")
         document = json.loads(self.to_json())
         document["boundary_ids"] = sorted({*self.boundary_ids, *ids})

@@ -142,7 +142,12 @@ impl<'a> Ints<'a> {
     pub fn get(&self, row: usize, col: usize) -> i128 {
         let mut value = [0];
         self.load(row, col, &mut value);
-        if self.may_wrap() { value[0] as u64 as i128 } else { value[0] as i128 }
+        self.exactly(value[0])
+    }
+
+    /// What a number that [`Ints::load`] gave stands for.
+    pub fn exactly(&self, loaded: i64) -> i128 {
+        if self.may_wrap() { loaded as u64 as i128 } else { loaded as i128 }
     }
 
     /// Copies `out.len()` values of `row` from `col` on, as `i64` (`u64` past the range wraps: see [`Ints::may_wrap`]).

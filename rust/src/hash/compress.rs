@@ -36,6 +36,22 @@ impl Compress {
         }
     }
 
+    /// The first value, by its index, that is none of those [`Compress::apply`] writes, and what it is outside of.
+    pub fn first_no_value(&self, values: &[i64]) -> Option<(usize, String)> {
+        let size = self.map.as_ref().map(|map| map.size() as i64);
+        let bound = size.or(self.range.limit);
+        let refuses = |&value: &i64| {
+            let (outside, beyond) = if value < 0 {
+                (self.range.negative, true)
+            } else {
+                (self.range.too_large, bound.is_some_and(|n| value >= n))
+            };
+            beyond && outside == Outside::Error
+        };
+        let words = || size.map_or_else(|| self.range_in_words(), |size| format!("the {size} compressed ids"));
+        values.iter().position(refuses).map(|i| (i, words()))
+    }
+
     /// Whether ids of this array's type need no check.
     pub fn accepts_all(&self, ids: &Ints) -> bool {
         match self.range {

@@ -64,14 +64,20 @@ pub struct Request<'a> {
 
 /// Tokens per piece of work: small enough to share out, large enough not to be noticed.
 const PIECE: usize = 16 * BLOCK;
-/// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number.
-fn stream_bytes() -> usize {
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let set = std::env::var("ENGRAM_FAST_STREAM_BYTES").ok().and_then(|bytes| bytes.parse().ok());
-        set.unwrap_or(STREAM_BYTES)
-    })
+/// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number; what is
+/// none is an error in words, so that a measurement never silently has the built-in one.
+pub(super) fn stream_bytes() -> std::result::Result<usize, String> {
+    static BYTES: OnceLock<std::result::Result<usize, String>> = OnceLock::new();
+    BYTES.get_or_init(|| read_bytes(std::env::var("ENGRAM_FAST_STREAM_BYTES").ok().as_deref())).clone()
 }
+
+fn read_bytes(set: Option<&str>) -> std::result::Result<usize, String> {
+    match set {
+        None | Some("") => Ok(STREAM_BYTES),
+        Some(bytes) => bytes.parse().map_err(|_| format!("{bytes:?} is not a number of bytes")),
+    }
+}
+
 /// On Zen 4 with 32 MiB of third-level cache: at 16 MiB plain stores take 3.0 ns per token and layer (three tokens, eight
 /// heads) and streamed ones 3.1 to 3.6, at 32 MiB plain ones 5.0, streamed ones the same as before.
 const STREAM_BYTES: usize = 20 << 20;
@@ -79,6 +85,15 @@ const STREAM_BYTES: usize = 20 << 20;
 struct Pointer<T>(*mut T);
 // SAFETY: threads write disjoint pieces of the result.
 unsafe impl<T> Sync for Pointer<T> {}
+
+/// Ends a piece of work that streams.
+struct Fence;
+
+impl Drop for Fence {
+    fn drop(&mut self) {
+        kernels::fence();
+    }
+}
 
 thread_local! {
     static SCRATCH: RefCell<Box<Scratch>> = RefCell::new(Scratch::new());
@@ -104,7 +119,7 @@ impl Hasher {
         let unit = if Walk::packs_rows([rows, cols]) { cols } else { 1 };
         let piece = if threads == 1 { tokens } else { PIECE.div_ceil(unit) * unit };
         let pieces = tokens.div_ceil(piece);
-        let stream = size * size_of::<T>() > stream_bytes();
+        let stream = size * size_of::<T>() > self.stream_bytes;
         if request.check_first && !self.compress.accepts_all(&request.places.ids) {
             self.in_pieces(request, pieces, threads, |i| {
                 self.check(&request.places, i * piece, tokens.min((i + 1) * piece))
@@ -187,6 +202,8 @@ impl Hasher {
         SCRATCH.with_borrow_mut(|scratch| {
             let start = [from / cols, from % cols];
             let mut walk = Walk::start(&self.rule, &self.compress, &request.places, request.states, scratch, start)?;
+            // Also after a refused id: memory that is given back must not be written to any more.
+            let _fence = stream.then_some(Fence);
             let mut left = to - from;
             while left > 0 {
                 let len = walk.next_block(left)?;
@@ -209,9 +226,6 @@ impl Hasher {
                         }
                     }
                 }
-            }
-            if stream {
-                kernels::fence();
             }
             Ok(())
         })
@@ -240,7 +254,7 @@ impl Hasher {
                     .map_err(|refused| self.refusal(places, flat, refused))?;
                 let (history, run, segment) = walk.history();
                 values[..reach].copy_from_slice(history);
-                states[row].take(&values[..reach], run, segment, &places.ids, row, count);
+                states[row].take((&values[..reach], run, segment), places, row, count);
             }
             Ok(())
         })
@@ -265,5 +279,19 @@ impl Hasher {
         }
         self.advance(&mut after.rows, places, flat, count)?;
         Ok(after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_is_a_number_or_an_error() {
+        assert_eq!((read_bytes(None), read_bytes(Some(""))), (Ok(STREAM_BYTES), Ok(STREAM_BYTES)));
+        assert_eq!(read_bytes(Some("0")), Ok(0));
+        for wrong in ["16M", "-1", "1e6"] {
+            assert!(read_bytes(Some(wrong)).unwrap_err().contains(wrong));
+        }
     }
 }

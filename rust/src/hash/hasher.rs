@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::compress::Compress;
-use super::driver::{LayerAxis, Request, Strides};
+use super::driver::{self, LayerAxis, Request, Strides};
 use super::ids::{Int, Ints};
 use super::kernels::{self, Kernel, Row};
 use super::places::Places;
@@ -25,6 +25,7 @@ pub struct Hasher {
     /// One per layer, without and with offsets.
     plans: [Vec<LayerPlan>; 2],
     pub(super) kernel: Kernel,
+    pub(super) stream_bytes: usize,
 }
 
 impl Hasher {
@@ -65,6 +66,9 @@ impl Hasher {
             }
             _ => {}
         }
+        // The fields of a layout are public, and kernels trust its numbers.
+        layout.validate()?;
+        let stream_bytes = driver::stream_bytes().map_err(|reason| Error::value("ENGRAM_FAST_STREAM_BYTES", reason))?;
         let kernel = kernels::active().map_err(|reason| Error::value("ENGRAM_FAST_KERNEL", reason))?;
         let plans =
             [false, true].map(|add| (0..layout.layers.len()).map(|i| LayerPlan::new(&layout, i, add)).collect());
@@ -74,7 +78,8 @@ impl Hasher {
             boundary_ids: layout.boundary_ids.clone(),
             reversed: plan::reversed(&layout),
         };
-        Ok(Self { compress: Compress::new(&layout, map.clone(), kernel), rule, plans, kernel, layout, map })
+        let compress = Compress::new(&layout, map.clone(), kernel);
+        Ok(Self { compress, rule, plans, kernel, stream_bytes, layout, map })
     }
 
     /// The layout.
@@ -131,8 +136,37 @@ impl Hasher {
         Ok(out)
     }
 
+    /// Checks values that are compressed already: those of one row, oldest first.
+    ///
+    /// # Errors
+    /// The first that no id of this layout compresses to.
+    pub fn check_compressed(&self, values: &[i64]) -> Result<()> {
+        self.compress.first_no_value(values).map_or(Ok(()), |(i, what)| {
+            Err(Error::TokenId { id: values[i].into(), place: format!("position {i}"), what })
+        })
+    }
+
     /// A state for `batch` rows that has seen nothing.
     pub fn new_state(&self, batch: usize) -> HashState {
         HashState::new(batch, self.rule.max_order, self.rule.fill, self.layout.digest())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_were_changed_after_they_were_checked_are_refused() {
+        let text = r#"{"format": "engram-fast-layout", "version": 1, "name": "tiny", "parameters": {}, "orders": [2],
+            "heads": 2, "max_order": 2, "columns": "order-major", "mix": "xor", "word_bits": 64, "align": "newest",
+            "fill": 0, "boundary_ids": [], "ids": {"limit": 9, "negative": "error", "too_large": "error"},
+            "token_map": null, "adds_offsets": true,
+            "layers": [{"layer_id": 1, "multipliers": [3, 5], "moduli": [97, 101], "offsets": [0, 97], "rows": 198}]}"#;
+        let sound = HashLayout::from_json(text).unwrap();
+        assert!(Hasher::new(Arc::new(sound.clone()), None).is_ok());
+        let mut broken = sound;
+        broken.layers[0].moduli.pop();
+        assert!(Hasher::new(Arc::new(broken), None).unwrap_err().to_string().starts_with("layers[0].moduli"));
     }
 }

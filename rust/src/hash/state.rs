@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::Ints;
+use super::places::Places;
+use crate::layout::MAX_ORDER;
 use crate::{Error, Result};
 
 /// One row of a batch, between calls.
@@ -10,14 +11,15 @@ use crate::{Error, Result};
 pub struct RowState {
     /// The last N - 1 values that enter the products, oldest first; the fill where nothing is reachable.
     pub values: Vec<i64>,
-    /// The raw ids that came last, oldest first; only the newest `known` mean anything, the rest are 0.
+    /// The raw ids that came last, oldest first; only the newest `known` mean anything, the rest are 0, and so is what
+    /// stood under a mask.
     pub raw: Vec<i64>,
     /// How many raw ids are known, at most N - 1.
     pub known: usize,
     /// How many of the values the next token can reach.
     pub run: usize,
-    /// The segment of the last token, once one was named.
-    pub segment: Option<i64>,
+    /// The segment of the last token, once one was named; wide enough to tell signed numbers from unsigned ones.
+    pub segment: Option<i128>,
 }
 
 impl RowState {
@@ -28,13 +30,25 @@ impl RowState {
     }
 
     /// Takes on what a walk over the first `count` tokens of `row` left behind.
-    pub fn take(&mut self, values: &[i64], run: usize, segment: Option<i64>, ids: &Ints, row: usize, count: usize) {
+    pub fn take(
+        &mut self,
+        (values, run, segment): (&[i64], usize, Option<i128>),
+        places: &Places,
+        row: usize,
+        count: usize,
+    ) {
         self.values.copy_from_slice(values);
         (self.run, self.segment) = (run, segment);
         let reach = self.raw.len();
         let new = count.min(reach);
         self.raw.rotate_left(new);
-        ids.load(row, count - new, &mut self.raw[reach - new..]);
+        let raw = &mut self.raw[reach - new..];
+        places.ids.load(row, count - new, raw);
+        if let Some(mask) = places.mask {
+            let mut live = [0; MAX_ORDER];
+            mask.load(row, count - new, &mut live[..new]);
+            raw.iter_mut().zip(live).filter(|&(_, live)| live == 0).for_each(|(id, _)| *id = 0);
+        }
         self.known = (self.known + new).min(reach);
     }
 

@@ -103,7 +103,7 @@ pub struct Walk<'a> {
     col: usize,
     /// The counter behind the last token of the block, at most N - 1: more cannot be seen.
     run: usize,
-    segment: Option<i64>,
+    segment: Option<i128>,
     len: usize,
     written_out: bool,
     /// Blocks of several whole rows instead of stretches of one.
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a walk leaves behind: values oldest first, how many of them are reachable, and the segment.
-    pub fn history(&self) -> (&[i64], usize, Option<i64>) {
+    pub fn history(&self) -> (&[i64], usize, Option<i128>) {
         debug_assert_eq!(self.len, 0);
         (&self.scratch.values[PAD + 1 - self.rule.max_order..PAD], self.run, self.segment)
     }
@@ -293,11 +293,11 @@ impl<'a> Walk<'a> {
         if let Some(segment_ids) = segment_ids {
             let segment = &mut s.segment[..len];
             segment_ids.load(row, col, segment);
-            cut[0] = u8::from(self.segment.is_some_and(|before| before != segment[0]));
+            cut[0] = u8::from(self.segment.is_some_and(|before| before != segment_ids.exactly(segment[0])));
             for i in 1..len {
                 cut[i] = u8::from(segment[i] != segment[i - 1]);
             }
-            self.segment = Some(segment[len - 1]);
+            self.segment = Some(segment_ids.exactly(segment[len - 1]));
         }
         if let Some(starts) = cu_seqlens {
             let first = starts.partition_point(|&start| start < col as i64);

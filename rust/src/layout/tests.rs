@@ -43,6 +43,9 @@ fn derived_numbers() {
     assert_eq!((layout.columns(), layout.column_orders()), (4, vec![2, 2, 3, 3]));
     assert_eq!((layout.max_row(true), layout.max_row(false)), (301, 102));
     assert_eq!(layout.boundary_ids, [5, 7]);
+    let mut beyond = xor();
+    (beyond["boundary_ids"], beyond["ids"]["too_large"]) = (json!([12]), json!("enter"));
+    assert_eq!(read(&beyond).unwrap().boundary_ids, [12], "an id past the limit, where such ids are hashed");
     assert_eq!(read(&sum()).unwrap().column_orders(), [1, 3, 1, 3]);
 }
 

@@ -108,9 +108,11 @@ impl HashLayout {
             return refuse("boundary_ids", format!("{count} ids are more than {MAX_BOUNDARY_IDS}"));
         }
         let negative_allowed = limit.is_none() && self.ids.negative == Outside::Enter;
+        // Where ids past the limit are hashed, one of them can end a document: an added token outside the token map.
+        let largest = limit.filter(|_| self.ids.too_large == Outside::Error);
         for &id in &self.boundary_ids {
-            if limit.is_some_and(|limit| id >= limit) || (id < 0 && !negative_allowed) {
-                let known = limit.map_or("of the layout".to_owned(), |limit| format!("in 0..{limit}"));
+            if largest.is_some_and(|limit| id >= limit) || (id < 0 && !negative_allowed) {
+                let known = largest.map_or("of the layout".to_owned(), |limit| format!("in 0..{limit}"));
                 return refuse("boundary_ids", format!("{id} is not a token id {known}"));
             }
         }

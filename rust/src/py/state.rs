@@ -130,7 +130,7 @@ impl PyHashState {
     }
 
     /// `(history, lengths)`: int64 `[batch, N - 1]`, oldest first and right-aligned, and int64 `[batch]`: how many of the
-    /// newest the next token can reach. What is older is the fill; with `raw`, the raw id, or 0 where there was none.
+    /// newest the next token can reach. What is older is the fill; with `raw`, the raw id, or 0 where there was none or it stood under a mask.
     /// The segment is not part of it (pickling keeps it).
     #[pyo3(signature = (*, raw=false))]
     #[allow(clippy::type_complexity)]
@@ -157,7 +157,7 @@ impl PyHashState {
     }
 
     /// A state from the last ids of each sequence `[batch, any width]`, raw or compressed, oldest first, right-aligned;
-    /// `lengths` `[batch]` says how many of each row count. Raw ids are checked as `seed` does.
+    /// `lengths` `[batch]` says how many of each row count. Raw ids are checked as `seed` does, compressed ones against the map's size.
     #[classmethod]
     #[pyo3(signature = (history, hasher, *, raw=true, lengths=None))]
     fn from_numpy(
@@ -212,6 +212,9 @@ impl PyHashState {
                     return Err(PyValueError::new_err(format!("history: {value} at row {row} does not fit int64")));
                 }
                 last.load(0, 0, &mut values[..length]);
+                hasher
+                    .check_compressed(&values[..length])
+                    .map_err(|error| in_row(error, &last, [row, width - length]))?;
                 state.rows[row].take_compressed(&values[..length]);
             }
         }

@@ -69,17 +69,18 @@ pub struct Rows<T> {
 /// the processor has what the kernel's name says.
 pub type RowsFn<T> = unsafe fn(plan: &LayerPlan, window: &Window, rows: Rows<T>);
 
-/// A set of functions for one instruction set.
+/// A set of functions for one instruction set. Nobody outside can make one, so each that there is can run here: see
+/// [`available`].
 #[derive(Clone, Copy)]
 pub struct Kernel {
     /// "scalar", "avx2", …
     pub name: &'static str,
     /// Rows as 32-bit numbers; they must fit.
-    pub rows_i32: RowsFn<i32>,
+    pub(in crate::hash) rows_i32: RowsFn<i32>,
     /// Rows as 64-bit numbers.
-    pub rows_i64: RowsFn<i64>,
+    pub(in crate::hash) rows_i64: RowsFn<i64>,
     /// Whether every id lies in `0..limit`.
-    pub all_below: AllBelowFn,
+    pub(in crate::hash) all_below: AllBelowFn,
 }
 
 /// Whether every number, taken as unsigned, is below the limit.
