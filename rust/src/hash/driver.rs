@@ -1,7 +1,7 @@
 //! The batch driver: checks, splits the tokens over threads, and takes each block through the stages.
 
 use std::cell::RefCell;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use super::hasher::Hasher;
 use super::kernels::{self, Row, Rows};
@@ -64,15 +64,8 @@ pub struct Request<'a> {
 
 /// Tokens per piece of work: small enough to share out, large enough not to be noticed.
 const PIECE: usize = 16 * BLOCK;
-/// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number.
-fn stream_bytes() -> usize {
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| {
-        let set = std::env::var("ENGRAM_FAST_STREAM_BYTES").ok().and_then(|bytes| bytes.parse().ok());
-        set.unwrap_or(STREAM_BYTES)
-    })
-}
-/// On Zen 4 with 32 MiB of third-level cache: at 16 MiB plain stores take 3.0 ns per token and layer (three tokens, eight
+
+/// Results of more bytes than this are stored around the caches. On Zen 4 with 32 MiB of third-level cache: at 16 MiB plain stores take 3.0 ns per token and layer (three tokens, eight
 /// heads) and streamed ones 3.1 to 3.6, at 32 MiB plain ones 5.0, streamed ones the same as before.
 const STREAM_BYTES: usize = 20 << 20;
 
@@ -104,7 +97,7 @@ impl Hasher {
         let unit = if Walk::packs_rows([rows, cols]) { cols } else { 1 };
         let piece = if threads == 1 { tokens } else { PIECE.div_ceil(unit) * unit };
         let pieces = tokens.div_ceil(piece);
-        let stream = size * size_of::<T>() > stream_bytes();
+        let stream = size * size_of::<T>() > STREAM_BYTES;
         if request.check_first && !self.compress.accepts_all(&request.places.ids) {
             self.in_pieces(request, pieces, threads, |i| {
                 self.check(&request.places, i * piece, tokens.min((i + 1) * piece))
