@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _core
+from engram_fast import _checks, _core
 from engram_fast.layouts import HashLayout
 from engram_fast.token_map import TokenMap
 from engram_fast.trace import TracedNgram, trace
@@ -98,6 +98,4 @@ class NgramHasher(_core.Hasher):
 
 def hash_batch(ids: Any, hasher: NgramHasher, **options: Any) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return the table row of every position, layer and column; the same as `hasher.hash_batch(ids, **options)`."""
-    if not isinstance(hasher, _core.Hasher):
-        raise TypeError(f"hasher: expected an NgramHasher, got {type(hasher).__name__}")
-    return hasher.hash_batch(ids, **options)
+    return _checks.hasher(hasher).hash_batch(ids, **options)
