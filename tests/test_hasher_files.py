@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -82,16 +80,3 @@ def test_a_folder_that_cannot_be_is_an_os_error(tmp_path: Path) -> None:
             compressed(20).save(wrong)
         with pytest.raises(TypeError):
             NgramHasher.load(wrong)
-
-
-@pytest.mark.parametrize(("kernel", "error"), [("vax", True), ("SCALAR", True), ("scalar", False), ("", False)])
-def test_a_kernel_that_the_environment_misspells_is_named(kernel: str, error: bool) -> None:
-    code = "import engram_fast as ef; print(ef.NgramHasher(ef.HashLayout.preset('blt')).kernel)"
-    environment = {**os.environ, "ENGRAM_FAST_KERNEL": kernel}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
-    if error:
-        assert done.returncode == 1
-        assert f'ValueError: ENGRAM_FAST_KERNEL: "{kernel}" is not a kernel this processor can run' in done.stderr
-        assert "scalar" in done.stderr
-    else:
-        assert done.stdout.strip() == (kernel or done.stdout.strip()) != ""
