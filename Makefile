@@ -60,7 +60,7 @@ docs: ## the examples in README.md, docs/ and the docstrings
 	@tools/setup.sh test
 	$(PY) -m pytest tests/test_docs.py
 
-lint: ## ruff, mypy, rustfmt, clippy; changes nothing
+lint: ## ruff, rustfmt, clippy; changes nothing
 	@tools/setup.sh dev
 	@cargo clippy --version >/dev/null 2>&1 && cargo fmt --version >/dev/null 2>&1 || { echo "error: clippy or rustfmt is missing: rustup component add clippy rustfmt" >&2; exit 1; }
 	$(VENV)/bin/ruff check .

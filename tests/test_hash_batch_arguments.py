@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -24,7 +25,8 @@ from argument_tools import (
     shown,
     with_id,
 )
-from engram_fast import HashLayout, HashState, NgramHasher, TokenMap, hash_batch, hash_slice
+from engram_fast import HashLayout, HashState, NgramHasher, TokenMap, find_row, hash_batch, hash_slice
+from engram_fast.trace import trace
 
 
 @pytest.mark.parametrize(("ids", "error"), [*NO_INTEGERS, *WRONG_SHAPES], ids=shown)
@@ -281,8 +283,10 @@ def test_hashers_of_what_are_no_layouts_and_token_maps() -> None:
     lying = HashLayout.from_json(STRICT.to_json().replace('"size":1000', '"size":999'))
     refused(ValueError, "^token_map: ", NgramHasher, lying, TOKEN_MAP)
     refused(ValueError, "^kernel: 'none'|^kernel: \"none\"", NgramHasher, STRICT, TOKEN_MAP, kernel="none")
-    refused(TypeError, "hasher", hash_batch, IDS, None)
-    refused(TypeError, "hasher", hash_batch, IDS, STRICT)
+    for call in (hash_batch, hash_slice, trace, functools.partial(find_row, row=1, layer=1)):
+        for wrong in (None, STRICT, HASHER.hash_batch):
+            refused(TypeError, f"^hasher: expected an NgramHasher, got {type(wrong).__name__}$", call, IDS, wrong)
+    refused(TypeError, "^layers: ", trace, IDS, HASHER, layers=1)
     with pytest.raises(TypeError):
         HashState()
 

@@ -149,7 +149,9 @@ def test_what_is_no_json_object_is_refused(tmp_path, content):
         ({"pad_token_id": 4}, "pad_token_id: 4"),
         ({"pad_token_id": -1}, "pad_token_id: -1"),
         ({"padded_vocab_size": 3}, "padded_vocab_size: 3 loses token id 3"),
-        ({"layer_multipliers": {}}, "max_ngram_order|layer_ids"),
+        ({"padded_vocab_size": -1}, "^padded_vocab_size: "),
+        ({"layer_multipliers": {}}, "^layer_multipliers: no layers"),
+        ({"layer_multipliers": {-1: [3, 5]}}, "^layer_ids: "),
         ({"layer_multipliers": {1: [3, 5], 2: [3]}}, "layer_multipliers"),
         ({"layer_multipliers": {1: [3, 4]}}, "layer_multipliers"),
         ({"hash_seed": -1}, "hash_seed"),
@@ -157,6 +159,20 @@ def test_what_is_no_json_object_is_refused(tmp_path, content):
 )
 def test_a_wrong_argument_writes_nothing(tmp_path, options, match):
     with pytest.raises(ValueError, match=match):
+        write(tmp_path / "map.json", **options)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({name: value} for name in ("pad_token_id", "hash_seed", "padded_vocab_size") for value in (1.0, "6", True)),
+        *({"layer_multipliers": value} for value in (None, 5, [3, 5], {1: 3}, {1: [3.0, 5]}, {"1": [3, 5]})),
+    ],
+    ids=str,
+)
+def test_an_argument_of_another_type_is_named_and_writes_nothing(tmp_path, options):
+    with pytest.raises(TypeError, match=f"^{next(iter(options))}"):
         write(tmp_path / "map.json", **options)
     assert os.listdir(tmp_path) == []
 

@@ -46,7 +46,7 @@ def test_an_absurd_vocab_size_is_refused(vocab_size):
 
 @pytest.mark.parametrize("vocab_size", [1.5, "8", True])
 def test_a_vocab_size_that_is_no_int_is_a_type_error(vocab_size):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=f"^vocab_size: expected an integer, got {type(vocab_size).__name__}$"):
         TokenMap.from_tokenizer(backend({"a": 0}), vocab_size=vocab_size)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
+
 INT64_MAX = 2**63 - 1
 INT32_MAX = 2**31 - 1
 
@@ -62,6 +64,13 @@ def positive_number(field: str, value: Any) -> int | float:
     if not (number > 0 and (isinstance(number, int) or math.isfinite(number))):
         raise ValueError(f"{field}: {shown(number)} is not above 0 and finite")
     return number
+
+
+def hasher(value: Any) -> Any:
+    """`value` itself, an `NgramHasher`."""
+    if not isinstance(value, _core.Hasher):
+        raise TypeError(f"hasher: expected an NgramHasher, got {type(value).__name__}")
+    return value
 
 
 def text(field: str, value: Any) -> str:

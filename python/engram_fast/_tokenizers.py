@@ -125,8 +125,8 @@ def _id_count(largest: int, vocab_size: Any) -> int:
         if needed <= 0:
             raise ValueError("tokenizer: it has no tokens")
         return needed
-    if isinstance(vocab_size, bool):
-        raise TypeError("vocab_size: a bool is no count")
+    if isinstance(vocab_size, bool) or not hasattr(vocab_size, "__index__"):
+        raise TypeError(f"vocab_size: expected an integer, got {type(vocab_size).__name__}")
     count = operator.index(vocab_size)
     if count < needed:
         raise ValueError(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import _checks
 from ._arrays import as_integers
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def hash_slice(
 
     Raises:
         ValueError: shapes do not match; a mask or segment ids for a `before` that is not given.
+        TypeError: `hasher` is something else.
         IndexError, TypeError: as `NgramHasher.hash_batch`; an id of `before` outside its range is an IndexError too.
 
     >>> import engram_fast as ef
@@ -50,6 +52,7 @@ def hash_slice(
     >>> bool((ef.hash_slice(ids[7:], hasher, ids[5:7]) == whole[:, 7:]).all())
     True
     """
+    _checks.hasher(hasher)
     if "cu_seqlens" in options:
         raise ValueError(
             "cu_seqlens: a slice of a packed sequence takes segment_ids, which its neighbours know as well"

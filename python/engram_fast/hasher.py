@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _core
+from engram_fast import _checks, _core
 from engram_fast.layouts import HashLayout
 from engram_fast.token_map import TokenMap
 from engram_fast.trace import TracedNgram, trace
@@ -61,7 +61,10 @@ class NgramHasher(_core.Hasher):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the layout and the token map into `folder` (made where missing), to lie beside a checkpoint.
 
-        Each file is written whole or not at all. Raises OSError where the folder cannot be written.
+        Each file is written whole or not at all, the layout last; it names its token map by content. So whoever reads
+        between the two writes, or after a crash there, gets a ValueError from `load` and never the rows of a mixture.
+        To replace a hasher that others may be loading, save into a new folder and rename that. Raises OSError where
+        the folder cannot be written.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,10 +79,15 @@ class NgramHasher(_core.Hasher):
     def load(cls, folder: str | os.PathLike[str]) -> NgramHasher:
         """Read what `save` wrote; neither a tokenizer nor NumPy's generator is needed.
 
-        Raises FileNotFoundError where there is no layout, ValueError where a file is damaged or the two do not match.
+        Raises FileNotFoundError where there is no layout, ValueError where a file is damaged (the message names it) or
+        the two do not match.
         """
         folder = Path(folder)
-        layout = HashLayout.from_json((folder / _LAYOUT_FILE).read_text(encoding="utf-8"))
+        layout_file = folder / _LAYOUT_FILE
+        try:
+            layout = HashLayout.from_json(layout_file.read_bytes().decode())
+        except ValueError as error:
+            raise ValueError(f"{layout_file}: {error}") from None
         token_map_file = folder / _TOKEN_MAP_FILE
         token_map = TokenMap.load(token_map_file) if token_map_file.exists() else None
         return cls(layout, token_map)
@@ -90,6 +98,4 @@ class NgramHasher(_core.Hasher):
 
 def hash_batch(ids: Any, hasher: NgramHasher, **options: Any) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return the table row of every position, layer and column; the same as `hasher.hash_batch(ids, **options)`."""
-    if not isinstance(hasher, _core.Hasher):
-        raise TypeError(f"hasher: expected an NgramHasher, got {type(hasher).__name__}")
-    return hasher.hash_batch(ids, **options)
+    return _checks.hasher(hasher).hash_batch(ids, **options)

@@ -7,13 +7,12 @@ Beside the look-up (`remap`) the file holds the pad id, the seed and the multipl
 from __future__ import annotations
 
 import json
-import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import _core
+from . import _checks, _core
 from .token_map import TokenMap
 
 __all__ = ["MegatronMap", "read", "write"]
@@ -65,6 +64,7 @@ def write(
 
     Raises:
         ValueError: a value is wrong; the message begins with the field's name.
+        TypeError: a number that is no integer, or `layer_multipliers` is no mapping; likewise.
         OSError: the file cannot be written.
 
     >>> import tempfile
@@ -75,20 +75,29 @@ def write(
     array([0, 0, 0, 0], dtype=int32)
     """
     remap = token_map.lookup.tolist()
-    pad = operator.index(pad_token_id)
+    pad = _checks.integer("pad_token_id", pad_token_id, -(2**63))
     if not 0 <= pad < len(remap):
         raise ValueError(f"pad_token_id: {pad} is not below the {len(remap)} ids of the token map")
     # Holes at the end that already read as the pad are padding, not tokens.
     holes, tokens = set(token_map.holes), len(remap)
     while tokens - 1 in holes and remap[tokens - 1] == remap[pad]:
         tokens -= 1
-    source = len(remap) if padded_vocab_size is None else operator.index(padded_vocab_size)
+    source = len(remap) if padded_vocab_size is None else _checks.integer("padded_vocab_size", padded_vocab_size, 0)
     if source < len(remap):
         raise ValueError(
             f"padded_vocab_size: {source} loses token id {len(remap) - 1}; at least {len(remap)} is needed"
         )
     remap.extend([remap[pad]] * (source - len(remap)))
-    multipliers = {operator.index(layer): [operator.index(m) for m in row] for layer, row in layer_multipliers.items()}
+    if not isinstance(layer_multipliers, Mapping):
+        raise TypeError(f"layer_multipliers: expected a mapping, got {type(layer_multipliers).__name__}")
+    multipliers = {
+        _checks.integer("layer_multipliers", layer, -(2**63)): _checks.integers(
+            f"layer_multipliers[{layer}]", row, -(2**63)
+        )
+        for layer, row in layer_multipliers.items()
+    }
+    if not multipliers:
+        raise ValueError("layer_multipliers: no layers")
     rule = token_map.metadata["rule"]
     artefact = {
         "format": FORMAT,
@@ -100,7 +109,7 @@ def write(
         "pad_token_id": pad,
         "compressed_pad_token_id": remap[pad],
         "max_ngram_order": len(next(iter(multipliers.values()), [])),
-        "hash_seed": operator.index(hash_seed),
+        "hash_seed": _checks.integer("hash_seed", hash_seed, 0, 2**64 - 1),
         "layer_ids": list(multipliers),
         "layer_multipliers": {str(layer): row for layer, row in multipliers.items()},
         "remap": remap,

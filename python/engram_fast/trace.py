@@ -97,7 +97,10 @@ def trace(
     (1,) 2 (7, 9) (88,)
     (1,) 2 (None, 7, 9) (120,)
     """
-    layers = hasher.layout.layer_ids if layers is None else tuple(layers)
+    layers = _checks.hasher(hasher).layout.layer_ids if layers is None else layers
+    if not isinstance(layers, Iterable):
+        raise TypeError(f"layers: expected None or a sequence of layer ids, got {_checks.shown(layers)}")
+    layers = tuple(layers)
     array = as_integers(ids, "ids", False)
     where = {"mask": mask, "segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
     rows = hasher.hash_batch(array, layers=layers, add_offsets=add_offsets, dtype=np.int64, layer_axis=-2, **where)
@@ -155,7 +158,7 @@ def find_row(
     >>> [(reader.ids, reader.count) for reader in find_row([7, 9, 7, 9, 1], ef.NgramHasher(layout), 88, 2)]
     [((7, 9), 2)]
     """
-    layout = hasher.layout
+    layout = _checks.hasher(hasher).layout
     layers = list(dict.fromkeys(layer)) if isinstance(layer, Iterable) else [layer]
     for each in layers:
         if each not in layout.layer_ids:

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from engram_fast.data import EngramCollator, PadCollate, batch_bytes
+from engram_fast.data import EngramCollator, PadCollate, batch_bytes, map_batch, with_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,6 +235,21 @@ def test_small_dtypes(hasher, dtype):
 def test_floats_and_bools_are_no_ids(hasher, value):
     with pytest.raises(TypeError):
         EngramCollator(hasher)([{"input_ids": value}])
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "hasher"])
+def test_what_is_no_hasher_is_named_at_once(hasher, wrong):
+    batch = {"input_ids": [[1]]}
+    calls = (
+        lambda: EngramCollator(wrong),
+        lambda: EngramCollator(hasher.layout),
+        lambda: with_rows([], wrong),
+        lambda: map_batch(batch, wrong),
+        lambda: batch_bytes(1, 1, wrong),
+    )
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^hasher: expected an NgramHasher, got "):
+            call()
 
 
 def test_pad_collate_leaves_the_rest_to_torch():

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from engram_fast import _checks
+
 from .columns import Columns, columns_of_arrow, columns_of_mapping
 from .rows import DEFAULT_KEY, probe_rows
 
@@ -63,7 +65,7 @@ def _is_arrow(batch: Any) -> bool:
 
 def _hash(columns: Columns, hasher: Any, layer_axis: int, options: Mapping[str, Any]) -> np.ndarray:
     """Rows [N, L, C] of all examples one after another, or [L, N, C] for layer_axis 1."""
-    return hasher.hash_batch(
+    return _checks.hasher(hasher).hash_batch(
         columns.ids, cu_seqlens=columns.starts, layer_axis=-2 if layer_axis == -2 else 0, **columns.where, **options
     )
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from engram_fast import _checks
+
 from .boundaries import as_array, boundaries_of
 from .buffers import Buffers
 
@@ -101,7 +103,8 @@ class RowWriter:
 
 def probe_rows(hasher: Any, **options: Any) -> np.ndarray:
     """The rows [L, 1, 1, C] of a masked token: shape and dtype follow from the layout, no id is looked up."""
-    return hasher.hash_batch(np.zeros((1, 1), np.int64), mask=np.zeros((1, 1), bool), layer_axis=0, **options)
+    hash_batch = _checks.hasher(hasher).hash_batch
+    return hash_batch(np.zeros((1, 1), np.int64), mask=np.zeros((1, 1), bool), layer_axis=0, **options)
 
 
 def batch_bytes(batch: int, length: int, hasher: Any, *, layers: Sequence[int] | None = None, dtype: Any = None) -> int:

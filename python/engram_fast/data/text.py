@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from engram_fast import _checks
+
 from .background import Background
 
 # A chunk ends at either: enough texts for every core, few enough that hashing one overlaps tokenising the next.
@@ -121,7 +123,7 @@ class _Growing:
     """
 
     def __init__(self, hasher: Any, options: dict[str, Any], characters: int | None) -> None:
-        self._hasher = hasher
+        self._hasher = _checks.hasher(hasher)
         self._options = {name: value for name, value in options.items() if name != "dtype"}
         self._characters, self._seen = characters, 0
         self._lengths: list[int] = []

@@ -65,11 +65,13 @@ impl PyHasher {
         })
     }
 
+    /// The `HashLayout` it was made from, the object itself.
     #[getter]
     fn layout(&self, py: Python) -> Py<PyAny> {
         self.layout.clone_ref(py)
     }
 
+    /// The `TokenMap` it was made from, the object itself, or None.
     #[getter]
     fn token_map(&self, py: Python) -> Py<PyAny> {
         self.token_map.clone_ref(py)

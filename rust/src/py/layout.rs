@@ -1,22 +1,17 @@
-//! `_core.Layout` and the generators that the presets draw their numbers from.
+//! `_core.Layout`: the numbers of one model as Python reads them.
 
 use std::sync::Arc;
 
 use numpy::get_array_module;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMappingProxy, PyString, PyTuple, PyType};
 
-use crate::layout::numpy_rng::{self, NumpyRng};
-use crate::layout::{Align, Columns, HashLayout, Layer, Mix, Multipliers, Outside, primes, splitmix};
-
-/// Longest array that `numpy_integers` draws; it is there to be compared with NumPy.
-const MAX_DRAWS: usize = 1 << 20;
+use crate::layout::{Align, Columns, HashLayout, Layer, Mix, Multipliers, Outside};
 
 /// An int64 array over immutable bytes: unlike a flag on an array that owns its memory, that cannot be lifted again.
-fn frozen_array<'py>(py: Python<'py>, values: &[i64], rows: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
+pub fn frozen_array<'py>(py: Python<'py>, values: &[i64], rows: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     let array = get_array_module(py)?.call_method1("frombuffer", (PyBytes::new(py, &bytes), "int64"))?;
     match rows {
@@ -70,55 +65,66 @@ impl PyLayout {
         Ok(Self { inner, digest, multipliers: view(), moduli: view(), offsets: view(), rows: view() })
     }
 
+    /// The layout that `to_json` wrote; every number is checked. ValueError names the field that is wrong.
     #[classmethod]
     fn from_json<'py>(cls: &Bound<'py, PyType>, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         cls.call1((text,))
     }
 
+    /// All numbers as JSON text, complete: reading it needs neither a tokenizer nor a random generator.
     fn to_json(&self) -> String {
         self.inner.to_json()
     }
 
+    /// The preset's name; not part of what makes layouts equal.
     #[getter]
     fn name(&self) -> &str {
         &self.inner.name
     }
 
+    /// The published parameters the layout was made from, a new dict; not part of what makes layouts equal.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.inner.parameters.to_string(),))
     }
 
+    /// sha256 (hex) of the numbers and of the token map's digest: equal for equal numbers, wherever they come from.
     #[getter]
     fn digest(&self) -> &str {
         &self.digest
     }
 
+    /// Layers, in the order in which results are given.
     #[getter]
     fn layer_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.layers.iter().map(|layer| layer.layer_id).collect::<Vec<_>>())
     }
 
+    /// n-gram orders, ascending.
     #[getter]
     fn orders<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.inner.orders)
     }
 
+    /// Heads (hash functions) per order.
     #[getter]
     fn heads(&self) -> usize {
         self.inner.heads
     }
 
+    /// C: columns of every layer, orders times heads.
     #[getter]
     fn columns(&self) -> usize {
         self.inner.columns()
     }
 
+    /// The n-gram order of each column.
     #[getter]
     fn column_orders<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.column_orders())
     }
 
+    /// "order-major" (column = order index * heads + head) or "function-major" (head * orders + order index).
     #[getter]
     fn column_numbering(&self) -> &'static str {
         match self.inner.columns {
@@ -127,11 +133,13 @@ impl PyLayout {
         }
     }
 
+    /// N: tokens in the window.
     #[getter]
     fn max_order(&self) -> usize {
         self.inner.max_order
     }
 
+    /// "xor" or "sum" of the products.
     #[getter]
     fn mix(&self) -> &'static str {
         match self.inner.mix {
@@ -140,11 +148,13 @@ impl PyLayout {
         }
     }
 
+    /// 64 or 32: the width at which products and mix wrap.
     #[getter]
     fn word_bits(&self) -> u32 {
         self.inner.word_bits
     }
 
+    /// Which token multiplier 0 pairs with: "newest" (the current one) or "oldest" (the one N - 1 back).
     #[getter]
     fn align(&self) -> &'static str {
         match self.inner.align {
@@ -153,51 +163,61 @@ impl PyLayout {
         }
     }
 
+    /// What a look-back reads that cannot be reached; a compressed id where the layout has a token map.
     #[getter]
     fn fill(&self) -> i64 {
         self.inner.fill
     }
 
+    /// Raw ids after which the look-back stops.
     #[getter]
     fn boundary_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.inner.boundary_ids)
     }
 
+    /// Number of raw ids; None where any id enters.
     #[getter]
     fn id_limit(&self) -> Option<i64> {
         self.inner.ids.limit
     }
 
+    /// "error" (IndexError) or "enter": negative ids enter the products unmapped.
     #[getter]
     fn negative_ids(&self) -> &'static str {
         outside(self.inner.ids.negative)
     }
 
+    /// The same for ids at or past `id_limit`.
     #[getter]
     fn too_large_ids(&self) -> &'static str {
         outside(self.inner.ids.too_large)
     }
 
+    /// `digest` of the token map the layout was made for; None where raw ids are hashed.
     #[getter]
     fn token_map_digest(&self) -> Option<&str> {
         self.inner.token_map.as_ref().map(|map| map.digest.as_str())
     }
 
+    /// Raw ids of that token map, or None.
     #[getter]
     fn token_map_length(&self) -> Option<usize> {
         self.inner.token_map.as_ref().map(|map| map.length)
     }
 
+    /// Compressed ids of that token map, or None.
     #[getter]
     fn token_map_size(&self) -> Option<usize> {
         self.inner.token_map.as_ref().map(|map| map.size)
     }
 
+    /// Whether rows carry their column's offset unless the caller says otherwise.
     #[getter]
     fn adds_offsets(&self) -> bool {
         self.inner.adds_offsets
     }
 
+    /// {layer: read-only int64 [N]}, or [C, N] for polynomial layouts: the coefficient of look-back k in column c.
     #[getter]
     fn multipliers(&self, py: Python<'_>) -> PyResult<Py<PyMappingProxy>> {
         self.view(py, &self.multipliers, |layer| match &layer.multipliers {
@@ -206,21 +226,25 @@ impl PyLayout {
         })
     }
 
+    /// {layer: read-only int64 [C]}.
     #[getter]
     fn moduli(&self, py: Python<'_>) -> PyResult<Py<PyMappingProxy>> {
         self.view(py, &self.moduli, |layer| frozen_array(py, &layer.moduli, None))
     }
 
+    /// {layer: read-only int64 [C]}: where each column's rows begin in a joint table.
     #[getter]
     fn offsets(&self, py: Python<'_>) -> PyResult<Py<PyMappingProxy>> {
         self.view(py, &self.offsets, |layer| frozen_array(py, &layer.offsets, None))
     }
 
+    /// {layer: int}: rows of the joint table, padding included.
     #[getter]
     fn rows(&self, py: Python<'_>) -> PyResult<Py<PyMappingProxy>> {
         self.view(py, &self.rows, |layer| Ok(layer.rows.into_pyobject(py)?.into_any()))
     }
 
+    /// The largest row number that any layer and column can give, with or without offsets.
     fn max_row(&self, add_offsets: bool) -> i64 {
         self.inner.max_row(add_offsets)
     }
@@ -269,78 +293,6 @@ fn outside(rule: Outside) -> &'static str {
     }
 }
 
-/// Odd multipliers as the published models draw them from NumPy's generator.
-#[pyfunction]
-#[pyo3(signature = (compressed_size, n, layer_id, seed, word_bits=64))]
-fn multipliers(
-    py: Python<'_>,
-    compressed_size: u64,
-    n: usize,
-    layer_id: u64,
-    seed: u64,
-    word_bits: u32,
-) -> PyResult<Bound<'_, PyAny>> {
-    frozen_array(py, &numpy_rng::multipliers(compressed_size, n, layer_id, seed, word_bits)?, None)
-}
-
-/// Odd multipliers as Qwen's per-layer embedding draws them.
-#[pyfunction]
-fn splitmix_multipliers(
-    py: Python<'_>,
-    vocab_size: u64,
-    n: usize,
-    index: u64,
-    seed: u64,
-) -> PyResult<Bound<'_, PyAny>> {
-    frozen_array(py, &splitmix::multipliers(vocab_size, n, index, seed)?, None)
-}
-
-/// `numpy.random.default_rng(entropy).integers(0, high, count)` as int64, drawn with 64- or 32-bit words.
-#[pyfunction]
-#[pyo3(signature = (entropy, high, count, word_bits=64))]
-fn numpy_integers(
-    py: Python<'_>,
-    entropy: u128,
-    high: u64,
-    count: usize,
-    word_bits: u32,
-) -> PyResult<Bound<'_, PyAny>> {
-    let largest = if word_bits == 32 { 1 << 31 } else { 1 << 63 };
-    if !matches!(word_bits, 32 | 64) || high == 0 || high > largest || count > MAX_DRAWS {
-        let asked = format!("word_bits {word_bits}, high {high}, count {count}");
-        return Err(PyValueError::new_err(format!("{asked}: expected 32 or 64, 1..={largest}, 0..={MAX_DRAWS}")));
-    }
-    let mut rng = NumpyRng::new(entropy);
-    let mut draw = || if word_bits == 32 { rng.integer_i32(high as u32).into() } else { rng.integer_i64(high) as i64 };
-    frozen_array(py, &(0..count).map(|_| draw()).collect::<Vec<i64>>(), None)
-}
-
-/// Whether `n` is prime.
-#[pyfunction]
-fn is_prime(n: u64) -> bool {
-    primes::is_prime(n)
-}
-
-/// The `count` smallest primes above `above`.
-#[pyfunction]
-fn primes_above(py: Python<'_>, above: u64, count: usize) -> PyResult<Bound<'_, PyAny>> {
-    frozen_array(py, &py.detach(|| primes::primes_above(above, count))?, None)
-}
-
-/// `[layers, len(sizes) * heads]`: primes from each size on that no earlier column has taken.
-#[pyfunction]
-fn unused_primes(py: Python<'_>, sizes: Vec<u64>, heads: usize, layers: usize) -> PyResult<Bound<'_, PyAny>> {
-    let found = py.detach(|| primes::unused_primes(&sizes, heads, layers))?;
-    frozen_array(py, &found.concat(), Some(layers))
-}
-
-/// Adds this file's names to the extension module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyLayout>()?;
-    module.add_function(wrap_pyfunction!(multipliers, module)?)?;
-    module.add_function(wrap_pyfunction!(splitmix_multipliers, module)?)?;
-    module.add_function(wrap_pyfunction!(numpy_integers, module)?)?;
-    module.add_function(wrap_pyfunction!(is_prime, module)?)?;
-    module.add_function(wrap_pyfunction!(primes_above, module)?)?;
-    module.add_function(wrap_pyfunction!(unused_primes, module)?)
+    module.add_class::<PyLayout>()
 }

@@ -5,6 +5,7 @@ mod arrays;
 mod call;
 mod errors;
 mod files;
+mod generators;
 mod gil;
 mod hasher;
 mod layout;
@@ -23,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     files::register(module)?;
     token_map::register(module)?;
     layout::register(module)?;
+    generators::register(module)?;
     hasher::register(module)?;
     measure::register(module)
 }

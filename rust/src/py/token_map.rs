@@ -37,6 +37,7 @@ impl PyTokenMap {
         Self { map: Arc::clone(&source.get().map) }
     }
 
+    /// The map of a `tokenizer.json`, or of the one in a folder.
     #[staticmethod]
     #[pyo3(signature = (path, vocab_size = None))]
     fn from_file(py: Python<'_>, path: PathBuf, vocab_size: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -44,6 +45,7 @@ impl PyTokenMap {
         released(py, || TokenMap::from_file(&path, vocab_size, default_threads())).map(Self::from)
     }
 
+    /// The map of a tokenizer by the bytes of its `tokenizer.json`.
     #[staticmethod]
     #[pyo3(signature = (json, vocab_size = None))]
     fn from_json(py: Python<'_>, json: &[u8], vocab_size: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -51,6 +53,7 @@ impl PyTokenMap {
         released(py, || TokenMap::from_json(json, vocab_size, default_threads())).map(Self::from)
     }
 
+    /// The map of decoded texts and raw pieces, None for a hole; `source` goes into the metadata.
     #[staticmethod]
     #[pyo3(signature = (texts, pieces, source = "pieces"))]
     fn build(py: Python<'_>, texts: Vec<Option<String>>, pieces: Vec<Option<String>>, source: &str) -> PyResult<Self> {
@@ -63,6 +66,7 @@ impl PyTokenMap {
         released(py, || TokenMap::identity(n)).map(Self::from)
     }
 
+    /// The map that a one-dimensional array of compressed ids holds; the other arguments go into the metadata.
     #[staticmethod]
     #[pyo3(signature = (lookup, holes = None, rule = "none", source = "lookup"))]
     fn from_numbers(lookup: &Bound<'_, PyAny>, holes: Option<Vec<i32>>, rule: &str, source: &str) -> PyResult<Self> {
@@ -88,15 +92,18 @@ impl PyTokenMap {
         released(py, || self.map.save(&path))
     }
 
+    /// The map in the bytes of a file that `save` wrote, all of it checked.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
         released(py, || TokenMap::from_bytes(data)).map(Self::from)
     }
 
+    /// The bytes that `save` writes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &released(py, || Ok(self.map.to_bytes()))?))
     }
 
+    /// The compressed id of every raw id: read-only int32 [len], a view and no copy.
     #[getter]
     fn lookup<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let view = ArrayView1::from(this.get().map.lookup());
@@ -107,21 +114,25 @@ impl PyTokenMap {
         Ok(array)
     }
 
+    /// Number of compressed ids: the largest plus one.
     #[getter]
     fn size(&self) -> usize {
         self.map.size()
     }
 
+    /// Raw ids that the tokenizer does not know, ascending, a new list; they share one compressed id.
     #[getter]
     fn holes(&self) -> &[i32] {
         self.map.holes()
     }
 
+    /// sha256 (hex) of the length and of `lookup` as little-endian int32: content alone.
     #[getter]
     fn digest(&self) -> &str {
         self.map.digest()
     }
 
+    /// Where the map comes from, {name: text}, a new dict: rule, source, versions. Not part of what makes maps equal.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);

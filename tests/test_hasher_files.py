@@ -1,0 +1,82 @@
+"""`NgramHasher.save` and `load`: the same hasher again, one refused file at a time, and never a mixture of two."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engram_fast import HashLayout, NgramHasher, TokenMap
+
+LAYOUT, TOKEN_MAP = "engram_layout.json", "engram_token_map.safetensors"
+IDS = np.arange(24).reshape(2, 12) % 20
+
+
+def compressed(size: int) -> NgramHasher:
+    token_map = TokenMap.identity(size)
+    numbers = {"engram_vocab_size": [97, 97], "n_head_per_ngram": 2, "pad_id": 0}
+    return NgramHasher(HashLayout.preset("engram-demo-v1", token_map=token_map, **numbers), token_map)
+
+
+def raw() -> NgramHasher:
+    return NgramHasher(HashLayout.preset("qwen-ple", vocab_size=100, ngram_vocab_size_base=97, eos_token_id=99))
+
+
+@pytest.mark.parametrize("hasher", [compressed(1000), raw()], ids=["compressed", "raw"])
+def test_loading_what_was_saved_is_the_same_hasher(hasher: NgramHasher, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    hasher.save(str(folder))
+    assert sorted(os.listdir(folder)) == [LAYOUT, TOKEN_MAP][: 1 if hasher.token_map is None else 2]
+    again = NgramHasher.load(folder)
+    assert type(again) is NgramHasher
+    assert (again.layout, again.token_map) == (hasher.layout, hasher.token_map)
+    np.testing.assert_array_equal(again.hash_batch(IDS), hasher.hash_batch(IDS))
+
+
+def test_saving_over_another_hasher_leaves_nothing_of_it(tmp_path: Path) -> None:
+    for hasher in (compressed(1000), compressed(20), raw(), compressed(20)):
+        hasher.save(tmp_path)
+        again = NgramHasher.load(tmp_path)
+        assert (again.layout, again.token_map) == (hasher.layout, hasher.token_map)
+
+
+def test_a_mixture_of_two_hashers_is_refused(tmp_path: Path) -> None:
+    hashers = {"large": compressed(1000), "small": compressed(20), "raw": raw()}
+    for name, hasher in hashers.items():
+        hasher.save(tmp_path / name)
+    for of_layout, of_map in itertools.permutations(hashers, 2):
+        mixture = tmp_path / f"{of_layout}-{of_map}"
+        mixture.mkdir()
+        for folder, file in ((of_layout, LAYOUT), (of_map, TOKEN_MAP)):
+            if (source := tmp_path / folder / file).exists():
+                (mixture / file).write_bytes(source.read_bytes())
+        with pytest.raises(ValueError, match=r"^token_map: "):
+            NgramHasher.load(mixture)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\xfe", b"[" * 100_000, b"\x00" * 9], ids=repr)
+@pytest.mark.parametrize("file", [LAYOUT, TOKEN_MAP])
+def test_a_damaged_file_is_named(file: str, damage: bytes, tmp_path: Path) -> None:
+    compressed(20).save(tmp_path)
+    (tmp_path / file).write_bytes(damage)
+    with pytest.raises(ValueError, match=file) as raised:
+        NgramHasher.load(tmp_path)
+    assert type(raised.value) is ValueError
+
+
+def test_a_missing_layout_is_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=LAYOUT):
+        NgramHasher.load(tmp_path)
+
+
+def test_a_folder_that_cannot_be_is_an_os_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(FileExistsError, match="taken"):
+        compressed(20).save(tmp_path / "taken")
+    for wrong in (None, 5):
+        with pytest.raises(TypeError):
+            compressed(20).save(wrong)
+        with pytest.raises(TypeError):
+            NgramHasher.load(wrong)
