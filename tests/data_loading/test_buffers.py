@@ -26,7 +26,7 @@ def test_memory_comes_back_with_the_last_view():
     assert any(buffers.take((4, 1000), INT32).data_ptr() == address for _ in range(KEPT))
 
 
-def test_autograd_and_other_threads_keep_it():
+def test_what_is_held_is_not_given_to_other_threads():
     from concurrent.futures import ThreadPoolExecutor
 
     buffers = Buffers()

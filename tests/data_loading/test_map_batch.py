@@ -179,3 +179,25 @@ def test_pickle_is_small():
 def test_the_hasher_has_it_as_a_method(hasher, dataset):
     mapped = dataset.map(hasher.map_batch, batched=True, num_proc=2)
     same_rows(hasher, mapped["engram_rows"], dataset["input_ids"])
+
+
+@pytest.mark.parametrize("axis", [-2, 1])
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (0, 0)])
+def test_one_array_of_nothing(hasher, axis, shape):
+    """Pipelines send empty batches to learn a schema."""
+    rows = map_batch({"input_ids": np.zeros(shape, np.int64)}, hasher, layer_axis=axis)["engram_rows"]
+    assert rows.shape == ((*shape, 2, 4) if axis == -2 else (shape[0], 2, shape[1], 4))
+
+
+def test_lengths_of_examples_are_refused_not_dropped(hasher):
+    lists = {"input_ids": [[5, 6, 7]], "cu_seqlens": [[0, 1, 3]]}
+    for batch in (lists, pa.table(lists)):
+        with pytest.raises(ValueError, match="'cu_seqlens' says where documents end"):
+            map_batch(batch, hasher)
+        map_batch(batch, hasher, ignore=("cu_seqlens",))
+
+
+def test_rows_are_not_added_twice(hasher):
+    for batch in ({"input_ids": [[5, 6]]}, pa.table({"input_ids": [[5, 6]]})):
+        with pytest.raises(ValueError, match="already has 'engram_rows'"):
+            map_batch(map_batch(batch, hasher), hasher)

@@ -238,3 +238,14 @@ def test_reading_maps_instead_of_loading(tmp_path):
     view = dataset.tokens.read(10, 20)
     assert not view.flags.owndata
     assert not view.flags.writeable
+
+
+def test_lengths_and_places_are_whole_numbers(tmp_path):
+    np.arange(8, dtype=np.int64).tofile(tmp_path / "t.bin")
+    with pytest.raises(TypeError, match="float"):
+        TokenDataset(tmp_path / "t.bin", dtype="int64", seq_len=2.5)
+    dataset = TokenDataset(tmp_path / "t.bin", dtype="int64", seq_len=4)
+    assert dataset[np.int64(1)]["input_ids"].tolist() == [4, 5, 6, 7]
+    for index in (0.0, slice(0, 1)):
+        with pytest.raises(TypeError, match="integer"):
+            dataset[index]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .boundaries import boundaries_of
-from .rows import DEFAULT_KEY, probe_rows
+from .rows import DEFAULT_KEY, check_absent, probe_rows
 
 
 def grain_rows(
@@ -45,6 +45,7 @@ def _transform_class() -> type:
             self.hasher, self.key, self.ids_key, self.ignore, self.options = hasher, key, ids_key, ignore, options
 
         def map(self, element: Any) -> Any:
+            check_absent(self.key, element)
             ids = np.asarray(element[self.ids_key])
             where = boundaries_of(element, ids.shape, self.ignore)
             flat = ids.ndim == 1

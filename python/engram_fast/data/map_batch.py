@@ -11,7 +11,7 @@ import numpy as np
 from engram_fast import _checks
 
 from .columns import Columns, columns_of_arrow, columns_of_mapping
-from .rows import DEFAULT_KEY, probe_rows
+from .rows import DEFAULT_KEY, check_absent, probe_rows
 
 OPTIONS = ("layers", "dtype", "add_offsets", "num_threads")
 
@@ -35,13 +35,16 @@ def map_batch(
     Python list.
 
     Columns `attention_mask`, `segment_ids`, `seq_idx` and `position_ids` of the batch are respected as in
-    `EngramCollator`. `options` are those of `hash_batch`: layers, dtype, add_offsets, num_threads.
+    `EngramCollator`; cumulative lengths are refused, since an example here is not a whole batch. `options` are those
+    of `hash_batch`: layers, dtype, add_offsets, num_threads.
     """
     if layer_axis not in (1, -2):
         raise ValueError(f"layer_axis is {layer_axis}; per example it may be -2 ([T, L, C]) or 1 ([L, T, C])")
     if unknown := set(options) - set(OPTIONS):
         raise TypeError(f"unknown option {sorted(unknown)[0]!r}; known are {', '.join(OPTIONS)}")
-    if _is_arrow(batch):
+    arrow = _is_arrow(batch)
+    check_absent(key, batch.schema.names if arrow else batch)
+    if arrow:
         columns = columns_of_arrow(batch, column, ignore)
         rows = _hash(columns, hasher, layer_axis, options)
         return append_arrow(batch, key, columns, rows, layer_axis, fixed_size)
@@ -72,13 +75,11 @@ def _hash(columns: Columns, hasher: Any, layer_axis: int, options: Mapping[str, 
 
 def _split(columns: Columns, rows: np.ndarray, layer_axis: int) -> Any:
     starts = columns.starts
-    if columns.rectangular:
-        count = len(starts) - 1
-        layers, width = (rows.shape[1], rows.shape[2]) if layer_axis == -2 else (rows.shape[0], rows.shape[2])
+    if columns.shape is not None:
         if layer_axis == -2:
-            rows = rows.reshape(count, -1, layers, width)
+            rows = rows.reshape(*columns.shape, *rows.shape[1:])
         else:
-            rows = np.ascontiguousarray(rows.reshape(layers, count, -1, width).swapaxes(0, 1))
+            rows = np.ascontiguousarray(rows.reshape(len(rows), *columns.shape, rows.shape[-1]).swapaxes(0, 1))
         if columns.torch:
             import torch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,8 +80,7 @@ class RowWriter:
             named = {f"{self.key}_{layer}": rows[index] for index, layer in enumerate(layers)}
         result = copy.copy(batch)
         for key, value in named.items():
-            if key in result:
-                raise ValueError(f"the batch already has {key!r}: its rows have been hashed before")
+            check_absent(key, result)
             result[key] = value
         where = boundaries_of(batch, ids.shape, self.ignore)
         options = {"layer_axis": self.layer_axis, "num_threads": self.num_threads, **self.options, **where}
@@ -99,6 +98,12 @@ class RowWriter:
         if self.pin_memory:
             return torch.empty(shape, dtype=dtype, pin_memory=True)  # torch recycles page-locked memory itself
         return self._buffers.take(shape, self.dtype)
+
+
+def check_absent(key: str, names: Container[str]) -> None:
+    """Rows are never put beside, or in the place of, rows that are there already."""
+    if key in names:
+        raise ValueError(f"the batch already has {key!r}: its rows have been hashed before")
 
 
 def probe_rows(hasher: Any, **options: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ class TokenDataset:
         column: str = "input_ids",
         offset: int = 0,
     ) -> None:
-        if seq_len is not None and seq_len < 1:
+        if seq_len is not None and operator.index(seq_len) < 1:
             raise ValueError(f"seq_len is {seq_len}; it must be at least 1, or None for documents")
         self.seq_len = seq_len
         self.eod_id = eod_id
@@ -144,10 +145,10 @@ class TokenDataset:
     def __getitem__(self, index: int) -> dict[str, Any]:
         import torch
 
-        count = len(self)
+        index, count = operator.index(index), len(self)
         if not -count <= index < count:
             raise IndexError(f"item {index} is outside the {count} items of {self.path}")
-        index = int(index) % count
+        index %= count
         if self.seq_len is None:
             start, stop = (int(at) for at in self._need_documents()[index : index + 2])
             return {"input_ids": torch.from_numpy(self._ids(start, stop))}

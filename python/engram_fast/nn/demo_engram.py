@@ -202,5 +202,5 @@ class Engram(nn.Module):
 
 
 def _input_dtype(linear: nn.Linear) -> torch.dtype:
-    """Tables may be kept in another dtype than the projections."""
-    return linear.weight.dtype
+    """Tables may be kept in another dtype than the projections; a quantised layer has no weight to tell its own."""
+    return linear.weight.dtype if isinstance(linear.weight, Tensor) else torch.float32

@@ -2,7 +2,8 @@
 
 The parameters stay those of the separate ``nn.Linear`` modules (so the state, optimizers, wrappers and adapters see the
 published names), but their storage is one block, which a single product reads without a copy. Where something has
-given them other storage (sharding, ``functional_call``), the block is concatenated for the call.
+given them other storage (sharding, ``functional_call``), the block is concatenated for the call. Where a layer is no
+longer a bare ``nn.Linear`` (an adapter, a hook, a quantised layer in its place), each layer is called by itself.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def pack(linears: Sequence[nn.Linear]) -> None:
 
 def joint_linear(x: Tensor, linears: Sequence[nn.Linear]) -> Tensor:
     """The outputs of all layers, side by side in the last axis."""
+    if not all(_is_bare(linear) for linear in linears):
+        return torch.cat([linear(x) for linear in linears], -1)
     joined = [_join(group) for group in _groups(linears)]
     return F.linear(x, *joined)
 
@@ -40,6 +43,11 @@ def _join(group: list[Tensor]) -> Tensor:
     if torch.compiler.is_compiling() or not all(_is_plain(p) for p in group) or not _adjacent(group):
         return torch.cat(group)
     return _Joined.apply(*group)
+
+
+def _is_bare(linear: nn.Module) -> bool:
+    hooks = (linear._forward_hooks, linear._forward_pre_hooks, linear._backward_hooks, linear._backward_pre_hooks)
+    return type(linear) is nn.Linear and not any(hooks)
 
 
 def _is_plain(parameter: Tensor) -> bool:
