@@ -1,7 +1,7 @@
 //! The batch driver: checks, splits the tokens over threads, and takes each block through the stages.
 
 use std::cell::RefCell;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use super::hasher::Hasher;
 use super::kernels::{self, Row, Rows};
