@@ -46,8 +46,9 @@ pub unsafe fn rows<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>) {
 #[inline(always)]
 unsafe fn tokens<T: Row>(plan: &LayerPlan, window: &Window, rows: Rows<T>, group: impl Fn(i64, usize, &mut [T])) {
     let wrap = |mix: i64| if plan.narrow { i64::from(mix as i32) } else { mix };
-    // SAFETY: t < window.len in both: each view holds that many values, and the caller gave room for their rows.
+    // SAFETY: t < window.len, and each view holds that many values.
     let value = |i: usize, t: usize| unsafe { *window.views[i].add(t) };
+    // SAFETY: t < window.len, and the caller gave room for that many rows.
     let row = |t: usize| unsafe { std::slice::from_raw_parts_mut(rows.data.add(t * rows.stride), plan.columns) };
     match &plan.mix {
         MixPlan::Prefix { multipliers, orders } => {
