@@ -8,6 +8,8 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
+    /// A byte that is 0 or 1.
+    Bool,
     U8,
     I8,
     U16,
@@ -34,13 +36,13 @@ macro_rules! ints {
         impl Int for $t { const KIND: Kind = Kind::$k; }
     )* };
 }
-ints!(u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32, u64 => U64, i64 => I64);
+ints!(bool => Bool, u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32, u64 => U64, i64 => I64);
 
 /// Calls `$f!(type)` for the Rust type behind a [`Kind`].
 macro_rules! by_kind {
     ($kind:expr, $f:ident) => {
         match $kind {
-            Kind::U8 => $f!(u8),
+            Kind::Bool | Kind::U8 => $f!(u8),
             Kind::I8 => $f!(i8),
             Kind::U16 => $f!(u16),
             Kind::I16 => $f!(i16),
@@ -106,6 +108,7 @@ impl<'a> Ints<'a> {
     /// Whether every value this type can hold lies in `0..limit`, so that no value needs a check.
     pub fn always_below(&self, limit: i64) -> bool {
         match self.kind {
+            Kind::Bool => limit > 1,
             Kind::U8 => limit > u8::MAX as i64,
             Kind::U16 => limit > u16::MAX as i64,
             Kind::U32 => limit > u32::MAX as i64,

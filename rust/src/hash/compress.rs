@@ -65,11 +65,16 @@ impl Compress {
         }
     }
 
+    /// Whether all of these lie in the layout's range, so that none is refused wherever it stands.
+    #[inline]
+    pub fn takes_all(&self, raw: &[i64]) -> bool {
+        self.kernel.all_below(raw, self.range.limit.unwrap_or(i64::MAX) as u64)
+    }
+
     /// The first refused id, by its index. `live` marks the positions to look at, `wraps` that a negative value
     /// stands for one past `i64::MAX`.
     pub fn first_refused(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool) -> Option<usize> {
-        let limit = self.range.limit.unwrap_or(i64::MAX) as u64;
-        if self.kernel.all_below(raw, limit) {
+        if self.takes_all(raw) {
             return None;
         }
         (0..raw.len()).find(|&i| live.is_none_or(|live| live[i] != 0) && self.refuses(raw[i], wraps))

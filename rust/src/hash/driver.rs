@@ -171,6 +171,11 @@ impl Hasher {
             let (row, col) = (from / cols, from % cols);
             let len = BLOCK.min(to - from).min(cols - col);
             ids.load(row, col, &mut raw[..len]);
+            from += len;
+            // The mask is looked at where some id needs its excuse, which is seldom.
+            if self.compress.takes_all(&raw[..len]) {
+                continue;
+            }
             if let Some(mask) = mask {
                 mask.load(row, col, &mut flags[..len]);
                 for (live, flag) in live.iter_mut().zip(&flags[..len]) {
@@ -181,7 +186,6 @@ impl Hasher {
             if let Some(i) = self.compress.first_refused(&raw[..len], live, ids.may_wrap()) {
                 return Err(Refused { row, col: col + i });
             }
-            from += len;
         }
         Ok(())
     }

@@ -143,7 +143,7 @@ fn kind_of(array: &Bound<PyUntypedArray>, bools: bool) -> Option<(Kind, bool)> {
     let dtype = array.dtype();
     let swapped = dtype.byteorder() == if cfg!(target_endian = "little") { b'>' } else { b'<' };
     let kind = match (dtype.kind(), dtype.itemsize()) {
-        (b'b', 1) if bools => Kind::U8,
+        (b'b', 1) if bools => Kind::Bool,
         (b'u', 1) => Kind::U8,
         (b'i', 1) => Kind::I8,
         (b'u', 2) => Kind::U16,
