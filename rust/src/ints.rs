@@ -153,6 +153,31 @@ impl<'a> Ints<'a> {
         if self.may_wrap() { loaded as u64 as i128 } else { loaded as i128 }
     }
 
+    /// Whether each of `out.len()` values of `row` from `col` on differs from 0, as 0 or 1.
+    #[inline]
+    pub fn load_flags(&self, row: usize, col: usize, out: &mut [u8]) {
+        if self.kind == Kind::Bool && self.col_stride == 1 {
+            assert!(row < self.rows && col <= self.cols && out.len() <= self.cols - col, "read outside the array");
+            // SAFETY: as in `load`; the bytes of a row lie side by side.
+            unsafe {
+                let at = self.data.offset(row as isize * self.row_stride + col as isize);
+                at.copy_to_nonoverlapping(out.as_mut_ptr(), out.len());
+            }
+            for flag in out {
+                *flag = u8::from(*flag != 0);
+            }
+            return;
+        }
+        let mut values = [0; 64];
+        for (i, out) in out.chunks_mut(values.len()).enumerate() {
+            let values = &mut values[..out.len()];
+            self.load(row, col + i * 64, values);
+            for (flag, &value) in out.iter_mut().zip(&*values) {
+                *flag = u8::from(value != 0);
+            }
+        }
+    }
+
     /// Copies `out.len()` values of `row` from `col` on, as `i64` (`u64` past the range wraps: see [`Ints::may_wrap`]).
     #[inline]
     pub fn load(&self, row: usize, col: usize, out: &mut [i64]) {
@@ -239,6 +264,22 @@ mod tests {
         let view = Ints::new(&values, 2, 700).unwrap();
         assert_eq!((view.first_wrapped(), view.get(1, 699)), (Some([1, 699]), i128::from(u64::MAX)));
         assert_eq!(Ints::new(&[-1i64], 1, 1).unwrap().first_wrapped(), None);
+    }
+
+    #[test]
+    fn flags_are_read_alike_from_every_type_and_stride() {
+        let wanted: Vec<u8> = (0..300u32).map(|i| u8::from(i % 3 > 0)).collect();
+        let (mut narrow, mut wide) = (vec![0; 300], vec![0; 300]);
+        let bools: Vec<bool> = wanted.iter().map(|&flag| flag != 0).collect();
+        Ints::new(&bools, 1, 300).unwrap().load_flags(0, 0, &mut narrow);
+        let longs: Vec<i64> = wanted.iter().map(|&flag| i64::from(flag) << 40).collect();
+        Ints::new(&longs, 1, 300).unwrap().load_flags(0, 0, &mut wide);
+        assert_eq!((&narrow, &wide), (&wanted, &wanted));
+        let mut back = [0; 3];
+        // SAFETY: every other of the last six, backwards.
+        let view = unsafe { Ints::from_raw(bools.as_ptr().add(299).cast(), Kind::Bool, false, [1, 3], [0, -2]) };
+        view.load_flags(0, 0, &mut back);
+        assert_eq!(back, [wanted[299], wanted[297], wanted[295]]);
     }
 
     #[test]

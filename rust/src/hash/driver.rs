@@ -166,7 +166,7 @@ impl Hasher {
     fn check(&self, places: &Places, mut from: usize, to: usize) -> std::result::Result<(), Refused> {
         let Places { ids, mask, .. } = *places;
         let cols = ids.shape()[1];
-        let (mut raw, mut flags, mut live) = ([0; BLOCK], [0; BLOCK], [0; BLOCK]);
+        let (mut raw, mut live) = ([0; BLOCK], [0; BLOCK]);
         while from < to {
             let (row, col) = (from / cols, from % cols);
             let len = BLOCK.min(to - from).min(cols - col);
@@ -177,10 +177,7 @@ impl Hasher {
                 continue;
             }
             if let Some(mask) = mask {
-                mask.load(row, col, &mut flags[..len]);
-                for (live, flag) in live.iter_mut().zip(&flags[..len]) {
-                    *live = u8::from(*flag != 0);
-                }
+                mask.load_flags(row, col, &mut live[..len]);
             }
             let live = mask.map(|_| &live[..len]);
             if let Some(i) = self.compress.first_refused(&raw[..len], live, ids.may_wrap()) {

@@ -39,7 +39,6 @@ pub struct Scratch {
     raw: [i64; BLOCK],
     values: [i64; PAD + BLOCK + SLACK],
     segment: [i64; BLOCK],
-    flag: [i64; BLOCK],
     live: [u8; BLOCK],
     cut: [u8; BLOCK],
     run: [u8; BLOCK],
@@ -55,7 +54,6 @@ impl Scratch {
             raw: [0; BLOCK],
             values: [0; PAD + BLOCK + SLACK],
             segment: [0; BLOCK],
-            flag: [0; BLOCK],
             live: [0; BLOCK],
             cut: [0; BLOCK],
             run: [0; BLOCK],
@@ -273,12 +271,8 @@ impl<'a> Walk<'a> {
         let raw = &mut s.raw[at..at + len];
         ids.load(row, col, raw);
         let live = mask.map(|mask| {
-            let flag = &mut s.flag[..len];
-            mask.load(row, col, flag);
             let live = &mut s.live[at..at + len];
-            for (live, &flag) in live.iter_mut().zip(&*flag) {
-                *live = u8::from(flag != 0);
-            }
+            mask.load_flags(row, col, live);
             &*live
         });
         let values = &mut s.values[PAD + at..PAD + at + len];
