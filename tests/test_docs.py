@@ -55,7 +55,8 @@ def modules() -> list[str]:
 
 
 @pytest.mark.parametrize("name", modules())
-def test_docstrings(name):
+def test_docstrings(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # an example may write a file
     for prefix, package in NEEDS.items():
         if name == prefix or name.startswith(f"{prefix}."):
             pytest.importorskip(package, reason=f"needs the package {package}")
