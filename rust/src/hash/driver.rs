@@ -110,8 +110,14 @@ impl Hasher {
     pub unsafe fn run<T: Row>(&self, request: &Request, out: *mut T) -> Result<()> {
         let [rows, cols] = request.places.ids.shape();
         let tokens = rows * cols;
-        if tokens == 0 || request.layers.is_empty() {
+        if tokens == 0 {
             return Ok(());
+        }
+        if request.layers.is_empty() {
+            // Nothing is hashed, so nothing else would look at the ids.
+            return self
+                .check(&request.places, 0, tokens)
+                .map_err(|refused| self.refusal(&request.places, request.flat, refused));
         }
         let size = tokens * request.layers.len() * self.layout().columns();
         let threads = if tokens < pool::WORTH_SHARING { 1 } else { request.threads };

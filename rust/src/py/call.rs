@@ -167,10 +167,6 @@ impl<'py> Call<'py> {
         let out = out as usize; // a pointer does not cross into the closure, a number does
         let work = || {
             let places = views.places()?;
-            if layers.is_empty() && tokens > 0 {
-                // Nothing is hashed, so nothing else looks at the ids.
-                hasher.inner.feed(&hasher.inner.new_state(shape[0]), &places, flat, |_| shape[1])?;
-            }
             let strides = Strides::new(axis, layers.len(), shape, columns);
             let request = Request { places, states, layers, add_offsets, strides, threads, check_first, flat };
             // SAFETY: `out` is the checked array of the caller or a fresh one, of exactly the result's shape.
