@@ -181,8 +181,32 @@ impl<'a> Ints<'a> {
     /// Copies `out.len()` values of `row` from `col` on, as `i64` (`u64` past the range wraps: see [`Ints::may_wrap`]).
     #[inline]
     pub fn load(&self, row: usize, col: usize, out: &mut [i64]) {
-        assert!(row < self.rows && col <= self.cols && out.len() <= self.cols - col, "read outside the array");
-        macro_rules! copy {
+        self.load_with(row, col, out, |value| value);
+    }
+
+    /// [`Ints::load`] of what `f` makes of each value.
+    #[inline(always)]
+    pub fn load_with(&self, row: usize, col: usize, out: &mut [i64], mut f: impl FnMut(i64) -> i64) {
+        let len = out.len();
+        // SAFETY: `each` counts up to `len`.
+        self.each(row, col, len, |i, value| unsafe { *out.get_unchecked_mut(i) = f(value) });
+    }
+
+    /// Whether each of `len` values of `row` from `col` on, taken as [`Ints::load`] gives it, lies in `0..limit`.
+    #[inline]
+    pub fn all_below(&self, row: usize, col: usize, len: usize, limit: i64) -> bool {
+        // The sign of `last - value` says "too large"; sums and signs are what every processor does to whole vectors.
+        let last = limit.wrapping_sub(1);
+        let mut outside = 0;
+        self.each(row, col, len, |_, value| outside |= value | last.wrapping_sub(value));
+        outside >= 0
+    }
+
+    /// Calls `f` with the index and the value of each of `len` values of `row` from `col` on.
+    #[inline(always)]
+    fn each(&self, row: usize, col: usize, len: usize, mut f: impl FnMut(usize, i64)) {
+        assert!(row < self.rows && col <= self.cols && len <= self.cols - col, "read outside the array");
+        macro_rules! visit {
             ($t:ty) => {{
                 // SAFETY: row and the columns lie inside the shape (asserted), which the constructor vouches for;
                 // reads are unaligned.
@@ -191,25 +215,25 @@ impl<'a> Ints<'a> {
                     let offset = row as isize * self.row_stride + col as isize * self.col_stride;
                     let mut at = self.data.wrapping_offset(offset);
                     if self.swapped {
-                        for value in out {
-                            *value = at.cast::<$t>().read_unaligned().swap_bytes() as i64;
+                        for i in 0..len {
+                            f(i, at.cast::<$t>().read_unaligned().swap_bytes() as i64);
                             at = at.wrapping_offset(self.col_stride);
                         }
                     } else if self.col_stride == size_of::<$t>() as isize {
                         let at = at.cast::<$t>();
-                        for (i, value) in out.iter_mut().enumerate() {
-                            *value = at.add(i).read_unaligned() as i64;
+                        for i in 0..len {
+                            f(i, at.add(i).read_unaligned() as i64);
                         }
                     } else {
-                        for value in out {
-                            *value = at.cast::<$t>().read_unaligned() as i64;
+                        for i in 0..len {
+                            f(i, at.cast::<$t>().read_unaligned() as i64);
                             at = at.wrapping_offset(self.col_stride);
                         }
                     }
                 }
             }};
         }
-        by_kind!(self.kind, copy);
+        by_kind!(self.kind, visit);
     }
 }
 
@@ -246,6 +270,26 @@ mod tests {
         let view = unsafe { Ints::from_raw(bytes.as_ptr().add(33), Kind::U16, true, [3, 2], [-8, 2]) };
         assert_eq!(view.get(0, 0), i128::from(u16::from_ne_bytes([33, 34]).swap_bytes()));
         assert_eq!(view.get(2, 1), i128::from(u16::from_ne_bytes([19, 20]).swap_bytes()));
+    }
+
+    #[test]
+    fn one_value_outside_the_range_is_seen_wherever_it_stands() {
+        for len in 0..40 {
+            let ids = vec![5i64; len];
+            let below = |ids: &[i64], limit| Ints::new(ids, 1, len).unwrap().all_below(0, 0, len, limit);
+            assert!(below(&ids, 6));
+            for bad in [6, -1, i64::MIN, i64::MIN + 5, i64::MAX] {
+                for i in 0..len {
+                    let mut ids = ids.clone();
+                    ids[i] = bad;
+                    assert!(!below(&ids, 6), "{len} {i} {bad}");
+                    assert_eq!(below(&ids, i64::MAX), (0..i64::MAX).contains(&bad));
+                    assert!(!below(&ids, 0));
+                }
+            }
+        }
+        assert!(!Ints::new(&[u64::MAX], 1, 1).unwrap().all_below(0, 0, 1, i64::MAX));
+        assert!(Ints::new(&[u32::MAX, 9], 1, 2).unwrap().all_below(0, 1, 1, 10));
     }
 
     #[test]

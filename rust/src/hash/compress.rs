@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::ids::Ints;
-use super::kernels::Kernel;
 use crate::layout::{HashLayout, IdRange, Outside};
 use crate::token_map::TokenMap;
 
@@ -12,19 +11,18 @@ use crate::token_map::TokenMap;
 pub struct Compress {
     map: Option<Arc<TokenMap>>,
     range: IdRange,
-    kernel: Kernel,
 }
 
 impl Compress {
     /// `map` is the one that `layout` names, or none where it hashes raw ids.
-    pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>, kernel: Kernel) -> Self {
+    pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>) -> Self {
         let mut range = layout.ids;
         if let Some(map) = &map {
             // A layout may know fewer ids than its token map has, but not more.
             let length = map.lookup().len() as i64;
             range.limit = Some(range.limit.map_or(length, |limit| limit.min(length)));
         }
-        Self { map, range, kernel }
+        Self { map, range }
     }
 
     /// The range of ids that a refused id is outside of, in words.
@@ -65,18 +63,15 @@ impl Compress {
         }
     }
 
-    /// Whether all of these lie in the layout's range, so that none is refused wherever it stands.
+    /// Whether `len` ids from a place on lie in the layout's range, so that none is refused wherever it stands.
     #[inline]
-    pub fn takes_all(&self, raw: &[i64]) -> bool {
-        self.kernel.all_below(raw, self.range.limit.unwrap_or(i64::MAX) as u64)
+    pub fn takes_all(&self, ids: &Ints, row: usize, col: usize, len: usize) -> bool {
+        ids.all_below(row, col, len, self.range.limit.unwrap_or(i64::MAX))
     }
 
     /// The first refused id, by its index. `live` marks the positions to look at, `wraps` that a negative value
     /// stands for one past `i64::MAX`.
     pub fn first_refused(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool) -> Option<usize> {
-        if self.takes_all(raw) {
-            return None;
-        }
         (0..raw.len()).find(|&i| live.is_none_or(|live| live[i] != 0) && self.refuses(raw[i], wraps))
     }
 
@@ -88,24 +83,41 @@ impl Compress {
         }
     }
 
-    /// Writes what each raw id contributes to `out`, or returns the index of the first refused one. What a position
-    /// that is not live gets is unspecified: nothing reads it.
+    /// Writes what each id contributes to `out`, straight from where it lies, or says that not all are in the usual range,
+    /// that of the token map; `out` then holds nothing of use.
     #[inline]
+    pub fn load(&self, ids: &Ints, row: usize, col: usize, out: &mut [i64]) -> bool {
+        let Some(map) = &self.map else {
+            ids.load(row, col, out);
+            return self.accepts_all(ids) || self.takes_all(ids, row, col, out.len());
+        };
+        let lookup = self.part_in_range(map);
+        let mut all = true;
+        // Plain loads with a branch that is never taken: gather instructions are slower on the processors measured.
+        ids.load_with(row, col, out, |id| {
+            if (id as u64) < lookup.len() as u64 {
+                lookup[id as usize].into()
+            } else {
+                all = false;
+                0
+            }
+        });
+        all
+    }
+
+    fn part_in_range<'a>(&self, map: &'a TokenMap) -> &'a [i32] {
+        let lookup = map.lookup();
+        &lookup[..self.range.limit.map_or(lookup.len(), |limit| limit as usize)]
+    }
+
+    /// [`Compress::load`] of ids that were read already, wherever they lie; returns the index of the first refused one. What
+    /// a position that is not live gets is unspecified: nothing reads it.
     pub fn apply(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool, out: &mut [i64]) -> Result<(), usize> {
         let Some(map) = &self.map else {
             out.copy_from_slice(raw);
             return self.first_refused(raw, live, wraps).map_or(Ok(()), Err);
         };
-        let lookup = map.lookup();
-        let lookup = &lookup[..self.range.limit.map_or(lookup.len(), |limit| limit as usize)];
-        if self.kernel.all_below(raw, lookup.len() as u64) {
-            // Plain loads: a gather instruction is slower on the processors measured.
-            for (&id, value) in raw.iter().zip(out.iter_mut()) {
-                // SAFETY: all ids were just seen to lie below the length, and nobody else can change `raw`.
-                *value = i64::from(unsafe { *lookup.get_unchecked(id as usize) });
-            }
-            return Ok(());
-        }
+        let lookup = self.part_in_range(map);
         for (&id, value) in raw.iter().zip(out.iter_mut()) {
             *value = usize::try_from(id).ok().and_then(|id| lookup.get(id)).map_or(id, |&compressed| compressed.into());
         }

@@ -63,7 +63,9 @@ pub struct Request<'a> {
 }
 
 /// Tokens per piece of work: small enough to share out, large enough not to be noticed.
-const PIECE: usize = 16 * BLOCK;
+const PIECE: usize = 64 * BLOCK;
+/// Looking at fewer ids than this is done before a second thread has woken.
+const CHECKS_WORTH_SHARING: usize = 1 << 18;
 /// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number; what is
 /// none is an error in words, so that a measurement never silently has the built-in one.
 pub(super) fn stream_bytes() -> std::result::Result<usize, String> {
@@ -127,6 +129,7 @@ impl Hasher {
         let pieces = tokens.div_ceil(piece);
         let stream = size * size_of::<T>() > self.stream_bytes;
         if request.check_first && !self.compress.accepts_all(&request.places.ids) {
+            let threads = if tokens < CHECKS_WORTH_SHARING { 1 } else { threads };
             self.in_pieces(request, pieces, threads, |i| {
                 self.check(&request.places, i * piece, tokens.min((i + 1) * piece))
             })?;
@@ -176,12 +179,12 @@ impl Hasher {
         while from < to {
             let (row, col) = (from / cols, from % cols);
             let len = BLOCK.min(to - from).min(cols - col);
-            ids.load(row, col, &mut raw[..len]);
             from += len;
             // The mask is looked at where some id needs its excuse, which is seldom.
-            if self.compress.takes_all(&raw[..len]) {
+            if self.compress.takes_all(&ids, row, col, len) {
                 continue;
             }
+            ids.load(row, col, &mut raw[..len]);
             if let Some(mask) = mask {
                 mask.load_flags(row, col, &mut live[..len]);
             }

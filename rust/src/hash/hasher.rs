@@ -78,7 +78,7 @@ impl Hasher {
             boundary_ids: layout.boundary_ids.clone(),
             reversed: plan::reversed(&layout),
         };
-        let compress = Compress::new(&layout, map.clone(), kernel);
+        let compress = Compress::new(&layout, map.clone());
         Ok(Self { compress, rule, plans, kernel, stream_bytes, layout, map })
     }
 
@@ -94,8 +94,7 @@ impl Hasher {
 
     /// The same hasher with another kernel, for tests and measurements.
     pub fn with_kernel(&self, kernel: Kernel) -> Self {
-        let compress = Compress::new(&self.layout, self.map.clone(), kernel);
-        Self { kernel, compress, ..self.clone() }
+        Self { kernel, ..self.clone() }
     }
 
     /// The name of the kernel in use.

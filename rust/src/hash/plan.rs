@@ -56,10 +56,16 @@ pub struct LayerPlan {
     pub p: Vec<u32>,
     /// `1 / p`.
     pub inv: Vec<f64>,
+    /// `-p`, wrapped.
+    pub negated_p: Vec<u32>,
     /// The first of two steps (equal to `p` where one is enough).
     pub p_first: Vec<u32>,
+    /// `-p_first`, wrapped.
+    pub negated_p_first: Vec<u32>,
     /// `1 / p_first`.
     pub inv_first: Vec<f64>,
+    /// Whether the caller wants offsets and there are any.
+    pub has_offsets: bool,
     /// Padded; added to the remainders; zeros where the caller wants none.
     pub offsets: Vec<i64>,
     /// The low halves of `offsets`, for rows of 32 bits.
@@ -114,8 +120,11 @@ impl LayerPlan {
             inv: inverse(&p),
             inv_first: inverse(&p_first),
             moduli,
+            negated_p: p.iter().map(|p| p.wrapping_neg()).collect(),
+            negated_p_first: p_first.iter().map(|p| p.wrapping_neg()).collect(),
             p,
             p_first,
+            has_offsets: offsets.iter().any(|&offset| offset != 0),
             offsets_i32: offsets.iter().map(|&offset| offset as i32).collect(),
             offsets,
         }

@@ -15,7 +15,7 @@ use super::state::RowState;
 use crate::layout::MAX_ORDER;
 
 /// Tokens per block: `MAX_ORDER` arrays of them stay in the first-level cache.
-pub const BLOCK: usize = 256;
+pub const BLOCK: usize = 64;
 /// Room for the history before a block.
 const PAD: usize = MAX_ORDER;
 /// Room behind a block, so that kernels may read whole vectors of tokens from every view.
@@ -210,7 +210,10 @@ impl<'a> Walk<'a> {
         }
         let reach = self.rule.max_order - 1;
         let end = PAD + self.len;
-        self.scratch.values.copy_within(end - reach..end, PAD - reach);
+        // In this order: behind a short block the two stretches overlap.
+        for back in (1..=reach).rev() {
+            self.scratch.values[PAD - back] = self.scratch.values[end - back];
+        }
         self.len = 0;
         self.hide_unreachable();
     }
@@ -266,11 +269,16 @@ impl<'a> Walk<'a> {
     /// Reads one part: values, and where the look-back is cut. Says whether it is anywhere.
     fn load(&mut self, part: Part) -> Result<bool, Refused> {
         let Part { row, col, at, len } = part;
-        let Places { ids, mask, segment_ids, cu_seqlens } = *self.places;
+        let Places { ids, mask, segment_ids, cu_seqlens } = self.places;
         let s = &mut *self.scratch;
+        let uncut =
+            mask.is_none() && segment_ids.is_none() && cu_seqlens.is_none() && self.rule.boundary_ids.is_empty();
+        if uncut && self.compress.load(ids, row, col, &mut s.values[PAD + at..PAD + at + len]) {
+            return Ok(false);
+        }
         let raw = &mut s.raw[at..at + len];
         ids.load(row, col, raw);
-        let live = mask.map(|mask| {
+        let live = mask.as_ref().map(|mask| {
             let live = &mut s.live[at..at + len];
             mask.load_flags(row, col, live);
             &*live
@@ -279,7 +287,7 @@ impl<'a> Walk<'a> {
         if let Err(i) = self.compress.apply(raw, live, ids.may_wrap(), values) {
             return Err(Refused { row, col: col + i });
         }
-        if mask.is_none() && segment_ids.is_none() && cu_seqlens.is_none() && self.rule.boundary_ids.is_empty() {
+        if uncut {
             return Ok(false);
         }
         let cut = &mut s.cut[at..at + len];

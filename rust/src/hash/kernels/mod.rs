@@ -79,28 +79,11 @@ pub struct Kernel {
     pub(in crate::hash) rows_i32: RowsFn<i32>,
     /// Rows as 64-bit numbers.
     pub(in crate::hash) rows_i64: RowsFn<i64>,
-    /// Whether every id lies in `0..limit`.
-    pub(in crate::hash) all_below: AllBelowFn,
 }
-
-/// Whether every number, taken as unsigned, is below the limit.
-///
-/// # Safety
-/// The processor has what the kernel's name says.
-pub type AllBelowFn = unsafe fn(ids: &[i64], limit: u64) -> bool;
 
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "Kernel({})", self.name)
-    }
-}
-
-impl Kernel {
-    /// Whether every id lies in `0..limit`.
-    #[inline]
-    pub fn all_below(&self, ids: &[i64], limit: u64) -> bool {
-        // SAFETY: kernels are handed out by `available`, which asks the processor.
-        unsafe { (self.all_below)(ids, limit) }
     }
 }
 

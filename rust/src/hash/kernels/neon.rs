@@ -3,12 +3,12 @@
 use std::arch::aarch64::*;
 
 use super::vector::{self, Lanes};
-use super::{Kernel, Rows, Window, scalar};
+use super::{Kernel, Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::{LANES, LayerPlan};
 
 /// See [`Kernel`].
-pub const NEON: Kernel = Kernel { name: "neon", rows_i32, rows_i64, all_below: scalar::all_below };
+pub const NEON: Kernel = Kernel { name: "neon", rows_i32, rows_i64 };
 
 unsafe fn rows_i32(plan: &LayerPlan, window: &Window, rows: Rows<i32>) {
     // SAFETY: handed on from the caller; NEON is part of the architecture.
@@ -79,11 +79,11 @@ impl Lanes for Neon {
         unsafe { [vaddq_u32(a[0], b[0]), vaddq_u32(a[1], b[1])] }
     }
     #[inline(always)]
-    unsafe fn residues(x: Self::U, q: Self::U, p: Self::U) -> Self::U {
+    unsafe fn residues(x: Self::U, q: Self::U, negated_p: Self::U) -> Self::U {
         // SAFETY: registers only.
         unsafe {
-            let r = [vmlsq_u32(x[0], q[0], p[0]), vmlsq_u32(x[1], q[1], p[1])];
-            [vminq_u32(r[0], vaddq_u32(r[0], p[0])), vminq_u32(r[1], vaddq_u32(r[1], p[1]))]
+            let r = [vmlaq_u32(x[0], q[0], negated_p[0]), vmlaq_u32(x[1], q[1], negated_p[1])];
+            [vminq_u32(r[0], vsubq_u32(r[0], negated_p[0])), vminq_u32(r[1], vsubq_u32(r[1], negated_p[1]))]
         }
     }
     #[inline(always)]

@@ -5,13 +5,7 @@ use crate::hash::modulus::{remainder, to_double};
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
 
 /// See [`Kernel`].
-pub const KERNEL: Kernel = Kernel { name: "scalar", rows_i32: rows::<i32>, rows_i64: rows::<i64>, all_below };
-
-/// See [`super::AllBelowFn`]; a fold without a branch, which the compiler turns into vectors.
-#[inline(always)]
-pub fn all_below(ids: &[i64], limit: u64) -> bool {
-    ids.iter().fold(true, |inside, &id| inside & ((id as u64) < limit))
-}
+pub const KERNEL: Kernel = Kernel { name: "scalar", rows_i32: rows::<i32>, rows_i64: rows::<i64> };
 
 /// # Safety
 /// See [`super::RowsFn`]; any processor will do.

@@ -9,6 +9,8 @@
 //! No closures, `map` or `from_fn` around operations: they do not inherit the instruction set of the function around them, and
 //! where the compiler does not inline them every operation becomes a call (measured: ten times the time).
 
+use std::mem::MaybeUninit;
+
 use super::{Mixes, Row, Rows, Window, scalar};
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
 
@@ -46,8 +48,9 @@ pub trait Lanes {
     unsafe fn splat_word(x: u32) -> Self::U;
     /// Wrapping sum.
     unsafe fn add(a: Self::U, b: Self::U) -> Self::U;
-    /// `r = x - q * p`, then the unsigned minimum of `r` and `r + p`.
-    unsafe fn residues(x: Self::U, q: Self::U, p: Self::U) -> Self::U;
+    /// `r = x - q * p`, then the unsigned minimum of `r` and `r + p`. The moduli come negated: `x` is then the operand of a sum,
+    /// and one that is eight times the same number can be read from memory by the instruction that adds it.
+    unsafe fn residues(x: Self::U, q: Self::U, negated_p: Self::U) -> Self::U;
 
     /// Loads 64-bit numbers.
     unsafe fn longs(at: *const i64) -> Self::X;
@@ -74,11 +77,11 @@ pub trait Lanes {
 
 /// Rows as an element type stores them.
 pub trait VectorRow: Row {
-    /// Stores eight remainders with the offsets of the padded column `c`.
+    /// Stores eight remainders, with the offsets of the padded column `c` where `ADD` says so.
     ///
     /// # Safety
     /// See [`Lanes`].
-    unsafe fn store<S: Lanes, const HOW: u8>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize);
+    unsafe fn store<S: Lanes, const HOW: u8, const ADD: bool>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize);
     /// Stores the first `n` of eight.
     ///
     /// # Safety
@@ -88,9 +91,12 @@ pub trait VectorRow: Row {
 
 impl VectorRow for i32 {
     #[inline(always)]
-    unsafe fn store<S: Lanes, const HOW: u8>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize) {
+    unsafe fn store<S: Lanes, const HOW: u8, const ADD: bool>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize) {
         // SAFETY: the caller's; `c` begins a whole vector of the padded arrays.
-        unsafe { S::store_words::<HOW>(at, S::add(r, S::words(plan.offsets_i32.as_ptr().add(c).cast()))) }
+        unsafe {
+            let row = if ADD { S::add(r, S::words(plan.offsets_i32.as_ptr().add(c).cast())) } else { r };
+            S::store_words::<HOW>(at, row);
+        }
     }
     #[inline(always)]
     unsafe fn store_some<S: Lanes>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize, n: usize) {
@@ -101,7 +107,8 @@ impl VectorRow for i32 {
 
 impl VectorRow for i64 {
     #[inline(always)]
-    unsafe fn store<S: Lanes, const HOW: u8>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize) {
+    unsafe fn store<S: Lanes, const HOW: u8, const ADD: bool>(at: *mut Self, r: S::U, plan: &LayerPlan, c: usize) {
+        // Sixty-four bits are bound by their stores: the sum costs nothing, so it is always made.
         // SAFETY: the caller's; `c` begins a whole vector of the padded arrays.
         unsafe { S::store_longs::<HOW>(at, r, plan.offsets.as_ptr().add(c)) }
     }
@@ -158,10 +165,13 @@ unsafe fn aligned<S: Lanes, T: VectorRow, const N: usize, const P: usize>(
     let bytes = rows.stride * size_of::<T>();
     // SAFETY: handed on from the caller.
     unsafe {
-        match (rows.stream, (rows.data as usize | bytes) % 32) {
-            (true, 0) => fused::<S, T, STREAM_32, N, P>(plan, multipliers, window, rows),
-            (true, 16) => fused::<S, T, STREAM_16, N, P>(plan, multipliers, window, rows),
-            _ => fused::<S, T, PLAIN, N, P>(plan, multipliers, window, rows),
+        match (rows.stream, (rows.data as usize | bytes) % 32, plan.has_offsets) {
+            (true, 0, false) => fused::<S, T, STREAM_32, false, N, P>(plan, multipliers, window, rows),
+            (true, 0, true) => fused::<S, T, STREAM_32, true, N, P>(plan, multipliers, window, rows),
+            (true, 16, false) => fused::<S, T, STREAM_16, false, N, P>(plan, multipliers, window, rows),
+            (true, 16, true) => fused::<S, T, STREAM_16, true, N, P>(plan, multipliers, window, rows),
+            (_, _, false) => fused::<S, T, PLAIN, false, N, P>(plan, multipliers, window, rows),
+            (_, _, true) => fused::<S, T, PLAIN, true, N, P>(plan, multipliers, window, rows),
         }
     }
 }
@@ -175,7 +185,7 @@ struct Eight {
 
 /// Orders 2 to `N` with `P` vectors of heads each, one step per remainder.
 #[inline(always)]
-unsafe fn fused<S: Lanes, T: VectorRow, const HOW: u8, const N: usize, const P: usize>(
+unsafe fn fused<S: Lanes, T: VectorRow, const HOW: u8, const ADD: bool, const N: usize, const P: usize>(
     plan: &LayerPlan,
     multipliers: &[i64],
     window: &Window,
@@ -196,24 +206,25 @@ unsafe fn fused<S: Lanes, T: VectorRow, const HOW: u8, const N: usize, const P: 
             let mut v = 0;
             while v < P {
                 inv[o][v] = S::doubles(plan.inv.as_ptr().add((o * P + v) * LANES));
-                p[o][v] = S::words(plan.p.as_ptr().add((o * P + v) * LANES));
+                p[o][v] = S::words(plan.negated_p.as_ptr().add((o * P + v) * LANES));
                 v += 1;
             }
             o += 1;
         }
-        let mut eights = [const { Eight { doubles: [[0.0; LANES]; 3], low: [[0; LANES]; 3] } }; 4];
-        mix_eight::<S, N>(&splat, plan.narrow, window, 0, &mut eights[0]);
+        // A ring; not initialised, which would take longer than the mixes of a short block.
+        let mut eights = MaybeUninit::<[Eight; 4]>::uninit();
+        let eights = eights.as_mut_ptr().cast::<Eight>();
+        mix_eight::<S, N>(&splat, plan.narrow, window, 0, eights);
         // Two groups ahead: loads from stores that are still on their way to the cache take a tenth more time.
         if window.len > LANES {
-            mix_eight::<S, N>(&splat, plan.narrow, window, LANES, &mut eights[1]);
+            mix_eight::<S, N>(&splat, plan.narrow, window, LANES, eights.add(1));
         }
         let mut t = 0;
         while t < window.len {
             if t + 2 * LANES < window.len {
-                let next = (t / LANES + 2) % 4;
-                mix_eight::<S, N>(&splat, plan.narrow, window, t + 2 * LANES, eights.get_unchecked_mut(next));
+                mix_eight::<S, N>(&splat, plan.narrow, window, t + 2 * LANES, eights.add((t / LANES + 2) % 4));
             }
-            let now = eights.get_unchecked(t / LANES % 4);
+            let now = eights.add(t / LANES % 4);
             // Not unrolled: with eight copies of the loop the result was slower, not faster.
             let count = (window.len - t).min(LANES);
             let mut out = rows.data.add(t * rows.stride);
@@ -221,13 +232,13 @@ unsafe fn fused<S: Lanes, T: VectorRow, const HOW: u8, const N: usize, const P: 
             while i < count {
                 let mut o = 0;
                 while o < N - 1 {
-                    let double = S::splat_double(now.doubles[o][i]);
-                    let low = S::splat_word(now.low[o][i]);
+                    let double = S::splat_double((*now).doubles[o][i]);
+                    let low = S::splat_word((*now).low[o][i]);
                     let mut v = 0;
                     while v < P {
                         let c = (o * P + v) * LANES;
                         let r = S::residues(low, S::quotients(double, inv[o][v]), p[o][v]);
-                        T::store::<S, HOW>(out.add(c), r, plan, c);
+                        T::store::<S, HOW, ADD>(out.add(c), r, plan, c);
                         v += 1;
                     }
                     o += 1;
@@ -247,16 +258,16 @@ unsafe fn mix_eight<S: Lanes, const N: usize>(
     narrow: bool,
     window: &Window,
     t: usize,
-    eight: &mut Eight,
+    eight: *mut Eight,
 ) {
-    // SAFETY: views can be read up to the next multiple of eight past the length.
+    // SAFETY: views can be read up to the next multiple of eight past the length; `eight` is the caller's, to be written.
     unsafe {
         let mut mix = S::mul(S::longs(window.views[0].add(t)), multipliers[0]);
         let mut k = 1;
         while k < N {
             mix = S::xor(mix, S::mul(S::longs(window.views[k].add(t)), multipliers[k]));
             let mix = if narrow { S::narrow(mix) } else { mix };
-            S::store_mixes(mix, eight.doubles[k - 1].as_mut_ptr(), eight.low[k - 1].as_mut_ptr());
+            S::store_mixes(mix, (&raw mut (*eight).doubles[k - 1]).cast(), (&raw mut (*eight).low[k - 1]).cast());
             k += 1;
         }
     }
@@ -317,13 +328,13 @@ unsafe fn group<S: Lanes, T: VectorRow>(
                 S::residues(low, q, S::words(p.as_ptr().add(c)))
             };
             let r = if plan.modulus == Modulus::Direct {
-                step(double, low, &plan.inv, &plan.p)
+                step(double, low, &plan.inv, &plan.negated_p)
             } else {
-                let r = step(double, low, &plan.inv_first, &plan.p_first);
-                step(S::to_doubles(r), r, &plan.inv, &plan.p)
+                let r = step(double, low, &plan.inv_first, &plan.negated_p_first);
+                step(S::to_doubles(r), r, &plan.inv, &plan.negated_p)
             };
             match plan.group - h {
-                n if n >= LANES => T::store::<S, PLAIN>(out.add(h), r, plan, c),
+                n if n >= LANES => T::store::<S, PLAIN, true>(out.add(h), r, plan, c),
                 n => T::store_some::<S>(out.add(h), r, plan, c, n),
             }
         }

@@ -7,15 +7,14 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::vector::{self, Lanes, STREAM_16, STREAM_32};
-use super::{Kernel, Rows, Window, scalar};
+use super::{Kernel, Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::LayerPlan;
 
 /// See [`Kernel`].
-pub const AVX2: Kernel = Kernel { name: "avx2", rows_i32: avx2_i32, rows_i64: avx2_i64, all_below: avx2_all_below };
+pub const AVX2: Kernel = Kernel { name: "avx2", rows_i32: avx2_i32, rows_i64: avx2_i64 };
 /// See [`Kernel`].
-pub const AVX512: Kernel =
-    Kernel { name: "avx512", rows_i32: avx512_i32, rows_i64: avx512_i64, all_below: avx512_all_below };
+pub const AVX512: Kernel = Kernel { name: "avx512", rows_i32: avx512_i32, rows_i64: avx512_i64 };
 
 /// Orders streamed stores before all that follow. Once per piece of work: it waits until they have left the processor, which
 /// after every block doubled the time.
@@ -41,12 +40,6 @@ pub fn available() -> Vec<Kernel> {
 }
 
 macro_rules! entry {
-    ($name:ident, all_below, $features:literal) => {
-        #[target_feature(enable = $features)]
-        fn $name(ids: &[i64], limit: u64) -> bool {
-            scalar::all_below(ids, limit)
-        }
-    };
     ($name:ident, $lanes:ty, $row:ty, $features:literal) => {
         #[target_feature(enable = $features)]
         unsafe fn $name(plan: &LayerPlan, window: &Window, rows: Rows<$row>) {
@@ -55,8 +48,6 @@ macro_rules! entry {
         }
     };
 }
-entry!(avx2_all_below, all_below, "avx2,fma");
-entry!(avx512_all_below, all_below, "avx2,fma,avx512f,avx512dq,avx512vl");
 entry!(avx2_i32, Avx2, i32, "avx2,fma");
 entry!(avx2_i64, Avx2, i64, "avx2,fma");
 entry!(avx512_i32, Avx512, i32, "avx2,fma,avx512f,avx512dq,avx512vl");
@@ -121,11 +112,11 @@ macro_rules! common {
             unsafe { _mm256_add_epi32(a, b) }
         }
         #[inline(always)]
-        unsafe fn residues(x: Self::U, q: Self::U, p: Self::U) -> Self::U {
+        unsafe fn residues(x: Self::U, q: Self::U, negated_p: Self::U) -> Self::U {
             // SAFETY: registers only.
             unsafe {
-                let r = _mm256_sub_epi32(x, _mm256_mullo_epi32(q, p));
-                _mm256_min_epu32(r, _mm256_add_epi32(r, p))
+                let r = _mm256_add_epi32(_mm256_mullo_epi32(q, negated_p), x);
+                _mm256_min_epu32(r, _mm256_sub_epi32(r, negated_p))
             }
         }
         #[inline(always)]
