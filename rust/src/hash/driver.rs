@@ -7,7 +7,7 @@ use super::hasher::Hasher;
 use super::kernels::{self, Row, Rows};
 use super::places::Places;
 use super::state::{HashState, RowState};
-use super::window::{BLOCK, Refused, Scratch, Walk};
+use super::window::{BLOCK, Refused, STREAMED_BLOCK, Scratch, Walk};
 use crate::layout::MAX_ORDER;
 use crate::{Error, Result, pool};
 
@@ -63,7 +63,7 @@ pub struct Request<'a> {
 }
 
 /// Tokens per piece of work: small enough to share out, large enough not to be noticed.
-const PIECE: usize = 64 * BLOCK;
+const PIECE: usize = 16 * BLOCK;
 /// Looking at fewer ids than this is done before a second thread has woken.
 const CHECKS_WORTH_SHARING: usize = 1 << 18;
 /// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number; what is
@@ -214,9 +214,10 @@ impl Hasher {
             let mut walk = Walk::start(&self.rule, &self.compress, &request.places, request.states, scratch, start)?;
             // Also after a refused id: memory that is given back must not be written to any more.
             let _fence = stream.then_some(Fence);
+            let most = if stream { STREAMED_BLOCK } else { BLOCK };
             let mut left = to - from;
             while left > 0 {
-                let len = walk.next_block(left)?;
+                let len = walk.next_block(left.min(most))?;
                 left -= len;
                 let window = walk.window();
                 let parts = walk.parts();

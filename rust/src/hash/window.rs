@@ -14,8 +14,12 @@ use super::places::Places;
 use super::state::RowState;
 use crate::layout::MAX_ORDER;
 
-/// Tokens per block: `MAX_ORDER` arrays of them stay in the first-level cache.
-pub const BLOCK: usize = 64;
+/// Tokens per block, at most: `MAX_ORDER` arrays of them stay in the first-level cache.
+pub const BLOCK: usize = 256;
+/// Tokens per block of a result that is streamed, at most. Stores around the caches still drain while the next block is read,
+/// but no more of them than the processor has room for: of a million tokens, one took 2.9 ns per layer, in whole blocks 3.6. A
+/// result that stays in the caches is a tenth faster in whole blocks.
+pub const STREAMED_BLOCK: usize = 64;
 /// Room for the history before a block.
 const PAD: usize = MAX_ORDER;
 /// Room behind a block, so that kernels may read whole vectors of tokens from every view.
@@ -111,7 +115,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Whether blocks hold several whole rows each: rows are then never cut, so walks must begin at a row's start.
     pub fn packs_rows(shape: [usize; 2]) -> bool {
-        shape[0] > 1 && shape[1] <= BLOCK / 2
+        shape[0] > 1 && shape[1] <= STREAMED_BLOCK
     }
 
     /// A walk about to read column `col` of `row`; the history comes from the tokens, and the state, before it. `col`
