@@ -60,11 +60,12 @@ docs: ## the examples in README.md, docs/ and the docstrings
 	@tools/setup.sh test
 	$(PY) -m pytest tests/test_docs.py
 
-lint: ## ruff, rustfmt, clippy; changes nothing
+lint: ## ruff, mypy, rustfmt, clippy; changes nothing
 	@tools/setup.sh dev
 	@cargo clippy --version >/dev/null 2>&1 && cargo fmt --version >/dev/null 2>&1 || { echo "error: clippy or rustfmt is missing: rustup component add clippy rustfmt" >&2; exit 1; }
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(PY) -m mypy
 	cargo fmt --check
 	cargo clippy --locked --quiet --all-targets -- -D warnings
 	cargo clippy --locked --quiet --all-targets --features python -- -D warnings

@@ -24,3 +24,8 @@ def strict(size: int = 1000, lookup: Any = None, **overrides: Any) -> NgramHashe
 
 def random_ids(seed: int, shape: tuple[int, ...]) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 1000, shape)
+
+
+def same(got: np.ndarray, expected: np.ndarray) -> None:
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got, expected)

@@ -37,6 +37,10 @@ def read_token_map(path: Path) -> None:
     token_map.compress([0, len(token_map) - 1])
 
 
+def read_tokenizer(path: Path) -> None:
+    assert len(TokenMap.from_file(path)) > 0
+
+
 def read_layout(path: Path) -> None:
     layout = HashLayout.from_json(path.read_text(encoding="utf-8"))
     assert HashLayout.from_json(layout.to_json()) == layout
@@ -78,6 +82,16 @@ def seeds() -> dict[Callable[[Path], None], list[bytes]]:
         for more in ({}, {"padded_vocab_size": 9, "hash_seed": 3}):
             megatron_map.write(path, token_map, pad_token_id=0, layer_multipliers=multipliers, **more)
             megatron.append(path.read_bytes())
+    alone = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    bpe = {"type": "BPE", "dropout": None, "byte_fallback": False, "continuing_subword_prefix": None}
+    bpe |= {"vocab": {"a": 0, "b": 1, "ab": 2, "<0x41>": 3, "\u0120": 5}, "merges": ["a b"]}
+    words = {"type": "WordLevel", "vocab": {"A": 0, "a": 1, "<u>": 4}, "unk_token": "<u>"}
+    decoders = [{"type": "ByteFallback"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+    tokenizers = [
+        {"version": "1.0", "added_tokens": [{"id": 6, "content": "<s>", **alone}], "decoder": decoder, "model": model}
+        for model in (bpe, bpe | {"merges": [["a", "b"]]}, words)
+        for decoder in (None, {"type": "Sequence", "decoders": decoders})
+    ]
     small = {"engram_vocab_size": [97, 101], "n_head_per_ngram": 2, "layer_ids": [1, 3], "pad_id": 0}
     layouts = [
         HashLayout.preset("engram-demo-v1", token_map=token_map, **small),
@@ -92,6 +106,7 @@ def seeds() -> dict[Callable[[Path], None], list[bytes]]:
     models = [{"model_type": "deepseek_v41", "text_config": deepseek}, qwen, {"model_type": "blt"}, two]
     return {
         read_token_map: maps,
+        read_tokenizer: [json.dumps(tokenizer).encode() for tokenizer in tokenizers],
         read_layout: [layout.to_json().encode() for layout in layouts],
         read_megatron: megatron,
         read_config: [json.dumps(two).encode()],

@@ -8,7 +8,7 @@ import pytest
 from cli_tools import listing, refuse, run, run_json, small_tokenizer
 from engram_fast import HashLayout, NgramHasher, TokenMap, presets
 from engram_fast.cli.ngram_text import show_ngram
-from engram_fast.cli.tracing import find_row, trace
+from engram_fast.cli.tracing import find_row
 
 SMALL = ["--set", "engram_vocab_size=[97,97]", "--set", "n_head_per_ngram=2"]
 
@@ -36,13 +36,13 @@ def test_each_ngram_alone_has_the_rows_that_it_was_traced_to(name):
     boundary = next(iter(layout.boundary_ids), None)
     if boundary is not None:
         ids[[4, 5, 9]] = boundary
-    reads = trace(hasher, ids)
+    reads = hasher.trace(ids)
     rows = hasher.hash_batch(ids, dtype=np.int64)
     assert len(reads) == len(ids) * len(layout.layer_ids) * len(layout.orders)
     for read in reads:
         n = layout.layer_ids.index(read.layer)
-        assert read.rows == tuple(rows[n, read.position, list(read.columns)])
-        assert len(read.ids) == len(read.compressed) == read.order == layout.column_orders[read.columns[0]]
+        assert read.rows == tuple(rows[n, read.place[0], list(read.columns)])
+        assert len(read.ids) == len(read.values) == read.order == layout.column_orders[read.columns[0]]
         present = [token for token in read.ids if token is not None]
         assert list(read.ids) == [None] * (read.order - len(present)) + present
         if layout.align == "oldest":
@@ -51,34 +51,34 @@ def test_each_ngram_alone_has_the_rows_that_it_was_traced_to(name):
         if present:
             alone = hasher.hash_batch(np.array(present), layers=[read.layer], dtype=np.int64)[0, -1]
             assert read.rows == tuple(alone[list(read.columns)])
-        fills = [value for value, token in zip(read.compressed, read.ids, strict=True) if token is None]
+        fills = [value for value, token in zip(read.values, read.ids, strict=True) if token is None]
         assert fills == [layout.fill] * len(fills)
 
 
 def test_a_boundary_stops_the_look_back_after_itself():
     hasher = NgramHasher(HashLayout.preset("longcat"))
-    pairs = [read.ids for read in trace(hasher, [5, 2, 6, 7]) if read.order == 2]
+    pairs = [read.ids for read in hasher.trace([5, 2, 6, 7]) if read.order == 2]
     assert pairs == [(None, 5), (5, 2), (None, 6), (6, 7)]
 
 
 def test_no_ids_are_no_reads():
-    assert trace(NgramHasher(HashLayout.preset("longcat")), []) == []
+    assert NgramHasher(HashLayout.preset("longcat")).trace([]) == []
 
 
 @pytest.mark.parametrize("name", ["engram-demo-v1", "tilekernels", "longcat", "engram-peft"])
 def test_find_row_is_the_inverse(name):
     hasher = hasher_of(name)
     documents = [np.random.default_rng(seed).integers(0, 30, 40) for seed in range(3)]
-    reads = [(d, read) for d, ids in enumerate(documents) for read in trace(hasher, ids)]
+    reads = [(d, read) for d, ids in enumerate(documents) for read in hasher.trace(ids)]
     row = reads[70][1].rows[0]
     found = find_row(hasher, row, documents)
     expected: dict = {}
     for _, read in reads:
         for column, value in zip(read.columns, read.rows, strict=True):
             if value == row:
-                key = read.layer, read.order, column, read.compressed
+                key = read.layer, read.order, column, read.values
                 expected[key] = expected.get(key, 0) + 1
-    assert {(r.layer, r.order, r.column, r.compressed): r.count for r in found} == expected
+    assert {(r.layer, r.order, r.column, r.values): r.count for r in found} == expected
     assert [reader.count for reader in found] == sorted((reader.count for reader in found), reverse=True)
     layer = hasher.layout.layer_ids[-1]
     only = find_row(hasher, row, documents, layers=[layer])
@@ -89,8 +89,9 @@ def test_find_row_refuses_what_no_row_has():
     hasher = hasher_of("engram-demo-v1")
     limit = max(int(hasher.layout.moduli[layer].max()) for layer in (1, 15))
     for row in (-1, limit):
-        with pytest.raises(IndexError, match=f"row {row} is outside the {limit} rows"):
+        with pytest.raises(IndexError, match=f"row: {row} is outside the rows of layer 1, 15"):
             find_row(hasher, row, [])
+    assert find_row(hasher, limit - 1, []) == []
     with pytest.raises(ValueError, match="7 is not a layer"):
         find_row(hasher, 0, [], layers=[7])
 
@@ -187,8 +188,8 @@ def test_wrong_input_is_refused(tokenizer, tmp_path):
         (("dog", "--corpus", corpus, *given), "--corpus"),
         (("dog", "--layer", 3, *given), "3 is not a layer"),
         (("--row", 1, "--corpus", corpus, "--layer", 3, *given), "3 is not a layer"),
-        (("--row", 5000, "--corpus", corpus, *given), "row 5000 is outside"),
-        (("--row", -1, "--corpus", corpus, *given), "row -1 is outside"),
+        (("--row", 5000, "--corpus", corpus, *given), "row: 5000 is outside"),
+        (("--row", -1, "--corpus", corpus, *given), "row: -1 is outside"),
         (("--row", 1, "--corpus", tmp_path / "missing", *given), "no such file"),
         (("--row", 1, "--corpus", tmp_path / "bytes.txt", *given), "not UTF-8 text at byte 2"),
         (("--row", 1, "--corpus", tmp_path / "empty.txt", *given), "the file is empty"),

@@ -6,15 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engram_fast import HashState, NgramHasher
-from field_hasher import hasher, random_ids, strict
+from field_hasher import hasher, random_ids, same, strict
 
 IDS = np.array([[5, 7, 5, 7, 9, 2, 2, 5]])
 H = hasher()
-
-
-def same(got: np.ndarray, expected: np.ndarray) -> None:
-    assert got.shape == expected.shape
-    np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("size", range(1, 9))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from engram_fast import HashLayout, NgramHasher, TokenMap
+from engram_fast import HashLayout, NgramHasher, TokenMap, _core
 
 LAYOUT, TOKEN_MAP = "engram_layout.json", "engram_token_map.safetensors"
 IDS = np.arange(24).reshape(2, 12) % 20
@@ -40,6 +41,83 @@ def test_saving_over_another_hasher_leaves_nothing_of_it(tmp_path: Path) -> None
         hasher.save(tmp_path)
         again = NgramHasher.load(tmp_path)
         assert (again.layout, again.token_map) == (hasher.layout, hasher.token_map)
+
+
+class Crash(BaseException):
+    pass
+
+
+def interrupted(hasher: NgramHasher, folder: Path, steps: int) -> bool:
+    """Save, and stop before the next change to the folder once there were `steps`; False: it was through before."""
+    done = 0
+
+    def counted(change):
+        def change_or_stop(*arguments, **options):
+            nonlocal done
+            if done == steps:
+                raise Crash
+            done += 1
+            return change(*arguments, **options)
+
+        return change_or_stop
+
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in ((Path, "replace"), (Path, "unlink"), (TokenMap, "save"), (_core, "write_atomically")):
+            patch.setattr(owner, name, counted(getattr(owner, name)))
+        try:
+            hasher.save(folder)
+        except Crash:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("names", list(itertools.permutations(["large", "small", "raw"])), ids="-".join)
+def test_an_interrupted_save_loads_as_the_old_hasher_or_the_new(names: tuple[str, ...], tmp_path: Path) -> None:
+    hashers = {"large": compressed(1000), "small": compressed(20), "raw": raw()}
+    old, new, third = (hashers[name] for name in names)
+    for first, second in itertools.product(range(10), range(6)):
+        old.save(tmp_path)
+        if not interrupted(new, tmp_path, first):
+            break
+        before = NgramHasher.load(tmp_path)
+        assert before.layout in (old.layout, new.layout)
+        if interrupted(third, tmp_path, second):
+            assert NgramHasher.load(tmp_path).layout in (before.layout, third.layout)
+    assert first >= 3
+    third.save(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [LAYOUT, TOKEN_MAP][: 1 if third.token_map is None else 2]
+
+
+def test_saving_the_same_token_map_again_keeps_it_loadable(tmp_path: Path) -> None:
+    one, other = compressed(20), compressed(20)
+    other = NgramHasher(other.layout.with_boundary([3]), other.token_map)
+    for steps in range(20):
+        one.save(tmp_path)
+        through = not interrupted(other, tmp_path, steps)
+        assert NgramHasher.load(tmp_path).layout in (one.layout, other.layout)
+        if through:
+            break
+    assert NgramHasher.load(tmp_path).layout == other.layout
+
+
+def test_ranks_may_all_save_and_load_the_same_hasher(tmp_path: Path) -> None:
+    for hasher in (compressed(20), raw()):
+        hasher.save(tmp_path)
+
+        def save_and_load(_: int, hasher: NgramHasher = hasher) -> NgramHasher:
+            hasher.save(tmp_path)
+            return NgramHasher.load(tmp_path)
+
+        with ThreadPoolExecutor(4) as pool:
+            assert {loaded.layout for loaded in pool.map(save_and_load, range(40))} == {hasher.layout}
+
+
+def test_a_save_over_a_damaged_token_map_replaces_it(tmp_path: Path) -> None:
+    for hasher in (compressed(20), raw()):
+        compressed(1000).save(tmp_path)
+        (tmp_path / TOKEN_MAP).write_bytes(b"damaged")
+        hasher.save(tmp_path)
+        assert NgramHasher.load(tmp_path).layout == hasher.layout
 
 
 def test_a_mixture_of_two_hashers_is_refused(tmp_path: Path) -> None:

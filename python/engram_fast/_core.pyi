@@ -10,6 +10,9 @@ from numpy.typing import DTypeLike, NDArray
 from typing_extensions import Self, disjoint_base
 
 __all__ = [
+    "MAX_COLUMNS",
+    "MAX_IDS",
+    "MAX_ORDER",
     "HashState",
     "Hasher",
     "Layout",
@@ -27,6 +30,9 @@ __all__ = [
     "write_atomically",
 ]
 
+MAX_COLUMNS: int
+MAX_IDS: int
+MAX_ORDER: int
 __version__: str
 
 @disjoint_base

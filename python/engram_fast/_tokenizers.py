@@ -14,9 +14,6 @@ from . import _core
 
 ACCEPTED = "a tokenizers.Tokenizer, a transformers tokenizer (fast or slow) or a tiktoken Encoding"
 
-# As in the core: an absurd id must not make lists of its length.
-_MAX_IDS = 1 << 26
-
 
 def read_tokenizer(tokenizer: Any, vocab_size: Any) -> _core.TokenMap:
     """The core's map of a loaded tokenizer; a TypeError says what is accepted."""
@@ -119,8 +116,9 @@ def _from_decoder(
 
 def _id_count(largest: int, vocab_size: Any) -> int:
     needed = largest + 1
-    if needed > _MAX_IDS:
-        raise ValueError(f"tokenizer: its largest token id is {largest}; a token map holds at most {_MAX_IDS} ids")
+    # An absurd id must not make lists of its length.
+    if needed > _core.MAX_IDS:
+        raise ValueError(f"tokenizer: its largest token id is {largest}; a token map holds at most {_core.MAX_IDS} ids")
     if vocab_size is None:
         if needed <= 0:
             raise ValueError("tokenizer: it has no tokens")
@@ -132,8 +130,8 @@ def _id_count(largest: int, vocab_size: Any) -> int:
         raise ValueError(
             f"vocab_size: {count} loses token id {largest}, the tokenizer's largest; at least {needed} is needed"
         )
-    if not 0 < count <= _MAX_IDS:
-        raise ValueError(f"vocab_size: {count} ids; a token map holds 1 to {_MAX_IDS}")
+    if not 0 < count <= _core.MAX_IDS:
+        raise ValueError(f"vocab_size: {count} ids; a token map holds 1 to {_core.MAX_IDS}")
     return count
 
 

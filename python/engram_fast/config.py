@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from . import _checks
+from . import _checks, _core
 
 _MAX_BYTES = 1 << 20
 
@@ -44,7 +44,7 @@ class EngramConfig:
             per_order = f"max_ngram_size {orders + 1} has {orders} orders, one size each"
             raise ValueError(f"engram_vocab_size: {len(sizes)} sizes, but {per_order}")
         width = _checks.integer("n_embed_per_ngram", self.n_embed_per_ngram, 1)
-        heads = _checks.integer("n_head_per_ngram", self.n_head_per_ngram, 1, 4096)
+        heads = _checks.integer("n_head_per_ngram", self.n_head_per_ngram, 1, _core.MAX_COLUMNS)
         if width % heads:
             raise ValueError(f"n_embed_per_ngram: {width} does not divide among {heads} heads (n_head_per_ngram)")
         checked = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,21 @@ from engram_fast.trace import TracedNgram, trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+TOKEN_MAP_FILE = "engram_token_map.safetensors"
 _LAYOUT_FILE = "engram_layout.json"
-_TOKEN_MAP_FILE = "engram_token_map.safetensors"
+
+
+def _by_content(digest: str) -> str:
+    return f"engram_token_map.{digest}.safetensors"
+
+
+def _set_aside(token_map_file: Path) -> None:
+    """Renames a saved map so that only a layout that was made for it finds it; a damaged one goes."""
+    with suppress(FileNotFoundError):
+        try:
+            token_map_file.replace(token_map_file.parent / _by_content(TokenMap.load(token_map_file).digest))
+        except ValueError:
+            token_map_file.unlink()
 
 
 class NgramHasher(_core.Hasher):
@@ -61,19 +75,26 @@ class NgramHasher(_core.Hasher):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the layout and the token map into `folder` (made where missing), to lie beside a checkpoint.
 
-        Each file is written whole or not at all, the layout last; it names its token map by content. So whoever reads
-        between the two writes, or after a crash there, gets a ValueError from `load` and never the rows of a mixture.
-        To replace a hasher that others may be loading, save into a new folder and rename that. Raises OSError where
-        the folder cannot be written.
+        Safe against a crash: until the new hasher can be loaded an earlier one in the folder can, and `load` never
+        gives the rows of a mixture. Who loads or saves while another process saves something else may get a ValueError
+        from `load`; to replace a hasher in use, save into a new folder and rename that. Raises OSError where the folder
+        cannot be written.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        token_map_file = folder / _TOKEN_MAP_FILE
+        token_map_file = folder / TOKEN_MAP_FILE
+        # Two files cannot be replaced at once. So the layout's replacement is what counts, and the token maps of both
+        # layouts can be found by their content before and after it.
         if self.token_map is not None:
-            self.token_map.save(token_map_file)
+            self.token_map.save(folder / _by_content(self.token_map.digest))
         else:
-            token_map_file.unlink(missing_ok=True)
+            _set_aside(token_map_file)
         _core.write_atomically(folder / _LAYOUT_FILE, self.layout.to_json().encode())
+        if self.token_map is not None:
+            # Written again, not renamed: another process that saves the same may have renamed or removed it.
+            self.token_map.save(token_map_file)
+        for file in folder.glob(_by_content("*")):
+            file.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> NgramHasher:
@@ -88,9 +109,12 @@ class NgramHasher(_core.Hasher):
             layout = HashLayout.from_json(layout_file.read_bytes().decode())
         except ValueError as error:
             raise ValueError(f"{layout_file}: {error}") from None
-        token_map_file = folder / _TOKEN_MAP_FILE
-        token_map = TokenMap.load(token_map_file) if token_map_file.exists() else None
-        return cls(layout, token_map)
+        # By content it is there only if a save did not finish.
+        digest = layout.token_map_digest
+        for name in ([] if digest is None else [_by_content(digest)]) + [TOKEN_MAP_FILE]:
+            with suppress(FileNotFoundError):
+                return cls(layout, TokenMap.load(folder / name))
+        return cls(layout, None)
 
     def __repr__(self) -> str:
         return f"NgramHasher({self.layout!r}, token_map={self.token_map!r}, kernel={self.kernel!r})"

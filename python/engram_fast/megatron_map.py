@@ -22,7 +22,6 @@ VERSION = 1
 _NORMALIZATION = "NFKC+NFD+StripAccents+Lowercase+WhitespaceCollapse"
 # What `normalization` says, and the rule a `TokenMap` has for it.
 _RULES = {_NORMALIZATION: "normalized-text", "none": "none"}
-_MAX_ORDER = 16
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ def _check(artefact: Mapping[str, Any]) -> MegatronMap:
             f"tokenizer_vocab_size: {tokens}, but id {wrong} past it is no padding: "
             f"its compressed id is {remap[wrong]}, the pad's is {remap[pad]}"
         )
-    order = number("max_ngram_order", 2, _MAX_ORDER)
+    order = number("max_ngram_order", 2, _core.MAX_ORDER)
     seed = number("hash_seed", 0, 2**64 - 1)
     layer_ids = field("layer_ids", "a list of different integers, none negative", _are_layer_ids)
     # Products of a multiplier and a compressed id must stay inside int64, as they do where multipliers are drawn.

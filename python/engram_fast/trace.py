@@ -102,7 +102,7 @@ def trace(
         raise TypeError(f"layers: expected None or a sequence of layer ids, got {_checks.shown(layers)}")
     layers = tuple(layers)
     array = as_integers(ids, "ids", False)
-    where = {"mask": mask, "segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
+    where: dict[str, Any] = {"mask": mask, "segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
     rows = hasher.hash_batch(array, layers=layers, add_offsets=add_offsets, dtype=np.int64, layer_axis=-2, **where)
     given = {name: None if value is None else np.asarray(value) for name, value in where.items()}
     array = np.atleast_2d(array)
@@ -180,8 +180,8 @@ def find_row(
                 hits = np.flatnonzero((rows[index, :, c] == row) & new)
                 if len(hits):
                     run = reach(hasher, ids[None], cu_seqlens=bounds)[0] if run is None else run
-                    for ngram, count in _ngrams_at(hasher, ids, hits, run, c):
-                        counts[(each, c, *ngram)] += count
+                    for (raw, values), count in _ngrams_at(hasher, ids, hits, run, c):
+                        counts[each, c, raw, values] += count
     text_of = decoder(decode)
     readers = [
         RowReader(each, c, len(raw), raw, values, text_of(raw), count)

@@ -8,11 +8,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from engram_fast import _checks
+from engram_fast import _checks, _core
 from engram_fast._checks import INT64_MAX
 
-MAX_ORDER = 16
-MAX_COLUMNS = 4096
+MAX_ORDER = _core.MAX_ORDER
+MAX_COLUMNS = _core.MAX_COLUMNS
 #: Columns of all layers together; a thousand layers of 64 columns.
 MAX_TABLES = 1 << 16
 #: Rows per head; what an address space could hold, and far enough from int64's end for the next prime to exist.

@@ -136,10 +136,10 @@ def _print_sentence(printer: Console, prepared: Prepared, sentence: Sentence) ->
             title = "rows" if shown == layout.heads else f"rows (heads 0 to {shown - 1} of {layout.heads})"
             made = table("position", "order", "n-gram", title, right=("position", "order"))
             for read in reads:
-                if read.layer == layer and read.position < _POSITIONS:
+                if read.layer == layer and read.place[0] < _POSITIONS:
                     some = numbers(read.rows[:shown]) + (", …" if shown < len(read.rows) else "")
                     ngram = Text(prepared.show(read.ids))
-                    made.add_row(str(read.position), str(read.order), ngram, some)
+                    made.add_row(str(read.place[0]), str(read.order), ngram, some)
             printer.print(made)
 
 

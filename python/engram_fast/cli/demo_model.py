@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from .sources import demo_tokenizer, open_tokenizer
 
@@ -18,4 +19,5 @@ def run_model(tokenizer: Path | None, png: Path | None) -> None:
             raise ValueError("--model needs torch: run pip install 'engram-fast[torch]' (the extra torch)") from None
         raise
     file = path / "tokenizer.json" if path.is_dir() else path
-    run_demo(tokenizer_file=file, **({} if png is None else {"png": png}))
+    options: dict[str, Any] = {} if png is None else {"png": png}
+    run_demo(tokenizer_file=file, **options)

@@ -19,7 +19,7 @@ def report(prepared: Prepared, sentence: Sentence, speed: Speed, checked: Checke
             for layer, rows in sentence.rows[n].items()
         }
         ngrams = [
-            {"position": read.position, "order": read.order, "text": prepared.show(read.ids), "ids": read.ids}
+            {"position": read.place[0], "order": read.order, "text": prepared.show(read.ids), "ids": read.ids}
             for read in sentence.reads[n]
             if read.layer == layout.layer_ids[0]
         ]

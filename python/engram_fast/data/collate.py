@@ -30,7 +30,7 @@ class PadCollate:
 
         first = examples[0]
         if not isinstance(first, Mapping) or self.ids_key not in first:
-            return default_collate(examples)
+            return default_collate(list(examples))
         lengths = [len(example[self.ids_key]) for example in examples]
         batch: dict[str, Any] = {}
         for key in dict.fromkeys(key for example in examples for key in example):

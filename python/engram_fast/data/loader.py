@@ -57,12 +57,12 @@ class RowsLoader:
     def __init__(self, loader: Iterable[Any], writer: RowWriter, ahead: int) -> None:
         if ahead not in (0, 1):
             raise ValueError(f"ahead is {ahead}; it may be 0 or 1")
-        self.loader = loader
+        self.loader: Any = loader
         self._writer = writer
         self._ahead = ahead
 
     def __len__(self) -> int:
-        return len(self.loader)  # type: ignore[arg-type]
+        return len(self.loader)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "loader":  # a half-made copy or pickle has no loader yet

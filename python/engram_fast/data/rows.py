@@ -42,7 +42,10 @@ class RowWriter:
         self.hasher = hasher
         self.layer_axis = 0 if per_layer else layer_axis
         self.per_layer = per_layer
-        self.options = {"layers": layers if layers is None else list(layers), "add_offsets": add_offsets}
+        self.options: dict[str, Any] = {
+            "layers": layers if layers is None else list(layers),
+            "add_offsets": add_offsets,
+        }
         self.pin_memory = pin_memory
         self.num_threads = num_threads
         self.key, self.ids_key, self.ignore = key, ids_key, tuple(ignore)
@@ -78,7 +81,7 @@ class RowWriter:
         if self.per_layer:
             layers = self.options["layers"] or self.hasher.layout.layer_ids
             named = {f"{self.key}_{layer}": rows[index] for index, layer in enumerate(layers)}
-        result = copy.copy(batch)
+        result: Any = copy.copy(batch)
         for key, value in named.items():
             check_absent(key, result)
             result[key] = value
@@ -94,7 +97,8 @@ class RowWriter:
             count = int(np.prod(shape))
             # What torch's default collate does for a batch that is about to cross to another process.
             storage = torch.UntypedStorage._new_shared(count * self.dtype.itemsize)
-            return torch.empty(0, dtype=dtype).set_(storage, 0, shape)
+            empty: Any = torch.empty(0, dtype=dtype)
+            return empty.set_(storage, 0, shape)
         if self.pin_memory:
             return torch.empty(shape, dtype=dtype, pin_memory=True)  # torch recycles page-locked memory itself
         return self._buffers.take(shape, self.dtype)

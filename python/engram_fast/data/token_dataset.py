@@ -81,6 +81,7 @@ class TokenDataset:
         self._given = documents if documents is None or documents is False else _index_argument(documents)
         self._column, self._offset = column, offset
         self._array: np.ndarray | None = None
+        self._sizes: tuple[int, ...]
         if isinstance(path, np.ndarray):
             self._array = _array_argument(path)
             self.path, self.format, self._sizes = f"<array of {len(path)} ids>", "array", ()

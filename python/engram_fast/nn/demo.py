@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.util
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from engram_fast.nn.demo_engram import Engram
 from engram_fast.nn.row_hasher import RowHasher
+
+if TYPE_CHECKING:
+    from engram_fast.hasher import NgramHasher
 
 BEGIN = "<\uff5cbegin\u2581of\u2581sentence\uff5c>"  # DeepSeek's; the demo's tokenizer puts it first
 TEXT = "Only Alexander the Great could tame the horse Bucephalus."
@@ -22,7 +26,7 @@ class DemoModel(nn.Module):
     Attention and experts are left out, as in the paper's demo: a block is its n-gram memory, or nothing.
     """
 
-    def __init__(self, engram_config: object, backbone_config: object, hasher: object) -> None:
+    def __init__(self, engram_config: Any, backbone_config: Any, hasher: NgramHasher) -> None:
         super().__init__()
         self.branches, self.num_layers = backbone_config.hc_mult, backbone_config.num_layers
         self.hash = RowHasher(hasher)
@@ -49,8 +53,8 @@ class DemoModel(nn.Module):
 def run_demo(
     text: str = TEXT,
     *,
-    engram_config: object | None = None,
-    backbone_config: object | None = None,
+    engram_config: Any = None,
+    backbone_config: Any = None,
     tokenizer_file: str | PathLike[str] | None = None,
     png: str | PathLike[str] | None = "engram_gates.png",
     seed: int = 0,

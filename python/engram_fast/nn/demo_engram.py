@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,10 @@ from engram_fast.nn.documents import as_mask, look_back_limit
 from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
 from engram_fast.nn.short_conv import ConvState, ShortConv
+
+if TYPE_CHECKING:
+    from engram_fast.hasher import NgramHasher
+    from engram_fast.layouts import HashLayout
 
 
 class Engram(nn.Module):
@@ -33,6 +38,9 @@ class Engram(nn.Module):
         fused: the hand-written forward and backward; False: plain torch, for second derivatives.
     """
 
+    norm1: Any  # torch does not say of what a ModuleList is one
+    norm2: Any
+
     def __init__(
         self,
         *,
@@ -49,13 +57,13 @@ class Engram(nn.Module):
         norm_eps: float | None = None,
         conv_norm_eps: float = 1e-5,
         layer_id: int | None = None,
-        hasher: object | None = None,
+        hasher: NgramHasher | RowHasher | None = None,
         fused: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        factory = {"device": device, "dtype": dtype}
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.hidden_size, self.hc_mult, self.layer_id, self.norm_eps, self.fused = (
             hidden_size,
             hc_mult,
@@ -85,7 +93,7 @@ class Engram(nn.Module):
 
     @classmethod
     def from_config(
-        cls, engram_config: object, backbone_config: object, *, layer_id: int, layout: object, **options: object
+        cls, engram_config: Any, backbone_config: Any, *, layer_id: int, layout: HashLayout, **options: Any
     ) -> Engram:
         """From the demo's two configurations; the heads' sizes come from ``layout`` (a HashLayout).
 
@@ -133,13 +141,11 @@ class Engram(nn.Module):
             shape = tuple(hidden_states.shape)
             raise ValueError(f"hidden_states has shape {shape}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
         mask = as_mask(mask, hidden_states.shape[:2])
-        where = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
-        rows = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
-        if rows.shape[:-1] != hidden_states.shape[:2]:
-            raise ValueError(
-                f"rows {tuple(rows.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]"
-            )
-        embedded = self.multi_head_embedding(rows).flatten(-2)
+        where: dict[str, Any] = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
+        own = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
+        if own.shape[:-1] != hidden_states.shape[:2]:
+            raise ValueError(f"rows {tuple(own.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]")
+        embedded = self.multi_head_embedding(own).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
         projected = projection.joint_linear(embedded.to(_input_dtype(self.value_proj)), self._projections())

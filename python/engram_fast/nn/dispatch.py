@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,8 +53,8 @@ def gated_add(
     hidden, keys, value = hidden.reshape(-1, *branch), keys.reshape(-1, *branch), value.reshape(-1, branch[-1])
     mask = None if mask is None else mask.reshape(-1)
     if _plain(fused):
-        whole = [None if t is None else t[None] for t in (hidden, keys, value, mask)]
-        out, gate_NM = formula.engram_v41(*whole[:3], weight, eps=eps, mask_BT=whole[3])
+        mask = None if mask is None else mask[None]
+        out, gate_NM = formula.engram_v41(hidden[None], keys[None], value[None], weight, eps=eps, mask_BT=mask)
     elif use_triton(hidden) and hidden.dtype != torch.float64:
         from engram_fast.nn.triton_gate import TritonGate
 
@@ -85,7 +86,7 @@ def engram_mix(
     branches, width = weight.shape
     keys, value = projected.split([branches * width, width], -1)
     keys = keys.unflatten(-1, (branches, width))
-    where = {"conv_eps": conv_eps, "dilation": dilation, "limit_BT": limit, "mask_BT": mask}
+    where: dict[str, Any] = {"conv_eps": conv_eps, "dilation": dilation, "limit_BT": limit, "mask_BT": mask}
     if _plain(fused) or not use_triton(hidden) or hidden.dtype == torch.float64:
         return formula.engram(hidden, keys, value, weight, conv, eps=eps, **where)
     read = hidden if mask is None else hidden.masked_fill(~mask[..., None, None], 0)

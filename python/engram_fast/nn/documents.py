@@ -36,6 +36,7 @@ def look_back_limit(
         start = cu_seqlens[torch.searchsorted(cu_seqlens, position[0].contiguous(), right=True) - 1][None]
         first = torch.full((1, 1), 0, device=device)
     else:
+        assert segment_ids is not None
         if segment_ids.shape != (batch, length):
             raise ValueError(f"segment_ids has shape {tuple(segment_ids.shape)}, the tokens have {(batch, length)}")
         before = segment_ids.roll(1, 1)

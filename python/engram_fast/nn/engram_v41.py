@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,10 @@ from engram_fast.nn.documents import as_mask
 from engram_fast.nn.quantized import QuantizedEmbedding, dequantize_blocks
 from engram_fast.nn.row_check import check_rows, table_rows
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
+
+if TYPE_CHECKING:
+    from engram_fast.hasher import NgramHasher
+    from engram_fast.layouts import HashLayout
 
 
 class EngramV41(nn.Module):
@@ -52,18 +57,19 @@ class EngramV41(nn.Module):
         sparse: bool = False,
         init_std: float = 1.0,
         layer_id: int | None = None,
-        hasher: object | None = None,
+        hasher: NgramHasher | RowHasher | None = None,
         fused: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        factory = {"device": device, "dtype": dtype}
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.hidden_size, self.hc_mult, self.heads, self.eps = hidden_size, hc_mult, (max_ngram_size - 1) * n_heads, eps
         self.num_embeddings, self.init_std, self.layer_id, self.fused = num_embeddings, init_std, layer_id, fused
         self.sizes = None if sizes is None else tuple(int(size) for size in sizes)
         if self.sizes is not None and (len(self.sizes) != self.heads or sum(self.sizes) > num_embeddings):
             raise ValueError(f"sizes {list(self.sizes)} do not fit {self.heads} heads and {num_embeddings} rows")
+        self.embed: QuantizedEmbedding | nn.Embedding
         if fp8:
             self.embed = QuantizedEmbedding(num_embeddings, head_dim, device=device)
         else:
@@ -81,7 +87,7 @@ class EngramV41(nn.Module):
             self._reset_own()
 
     @classmethod
-    def from_config(cls, config: Mapping | object, *, layer_id: int, layout: object | None = None, **options: object):
+    def from_config(cls, config: Any, *, layer_id: int, layout: HashLayout | None = None, **options: Any) -> EngramV41:
         """From a V4.1 configuration (its ``text_config``, or the whole), mapping or object, for one of its layers."""
         config = _read(config, "text_config", config)
         layer_ids = list(_read(config, "engram_layer_ids"))
@@ -122,13 +128,11 @@ class EngramV41(nn.Module):
             raise ValueError(f"hidden_states has shape {shape}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
         mask = as_mask(mask, hidden_states.shape[:2])
         where = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
-        rows = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
-        rows = check_rows(rows, self.heads)
-        if rows.shape[:-1] != hidden_states.shape[:2]:
-            raise ValueError(
-                f"rows {tuple(rows.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]"
-            )
-        embedded = self.embed(table_rows(rows, self.head_sizes, self.head_starts, True)).flatten(-2)
+        own = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
+        own = check_rows(own, self.heads)
+        if own.shape[:-1] != hidden_states.shape[:2]:
+            raise ValueError(f"rows {tuple(own.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]")
+        embedded = self.embed(table_rows(own, self.head_sizes, self.head_starts, True)).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
         projected = self.wkv(embedded.to(self.wkv.weight.dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -43,7 +45,7 @@ class EngramGate(nn.Module):
         self.reset_parameters()
 
     @classmethod
-    def from_config(cls, backbone_config: object, **options: object) -> EngramGate:
+    def from_config(cls, backbone_config: Any, **options: Any) -> EngramGate:
         """From ``hidden_size`` and ``hc_mult`` of a backbone's configuration."""
         return cls(hidden_size=backbone_config.hidden_size, hc_mult=backbone_config.hc_mult, **options)
 

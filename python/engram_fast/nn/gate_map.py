@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 
-def print_table(gates: dict[int, Tensor], pieces: list[str], console: object | None = None) -> None:
+def print_table(gates: dict[int, Tensor], pieces: list[str], console: Any = None) -> None:
     """One row per token, one column per layer and branch; gates {layer: [T, M]} from 0 (dark) to 1 (bright)."""
     from rich.console import Console
     from rich.table import Table

@@ -6,7 +6,7 @@ arguments are tensors, numbers and the layout's JSON, so an exported graph needs
 
 # No `from __future__ import annotations`: torch 2.4 reads an operator's schema from real annotations.
 from collections.abc import Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from engram_fast.nn import hash_torch
 from engram_fast.nn.documents import as_mask
 from engram_fast.nn.hash_rules import rules_of
 
-_HASHERS: dict[str, object] = {}  # by the layout's JSON, which contains the token map's digest; the latest come last
+_HASHERS: dict[str, Any] = {}  # by the layout's JSON, which contains the token map's digest; the latest come last
 _KEPT = 64  # a hasher that was dropped is built again when it is needed
 
 
@@ -50,9 +50,9 @@ def hash_rows(
     rules = rules_of(layout)
     flat = ids.ndim == 1
     index = [rules.layer_ids.index(layer) for layer in layers]
-    numbers = [part[index] for part in (multipliers, moduli, offsets)]
+    numbers: list[Any] = [part[index] for part in (multipliers, moduli, offsets)]
     where = {"mask": _row(mask, flat), "segment_ids": _row(segment_ids, flat), "cu_seqlens": cu_seqlens}
-    run = hash_torch.hash_rows
+    run: Any = hash_torch.hash_rows
     if use_triton(ids):
         from engram_fast.nn.triton_hash import hash_rows as run
     numbers[2] = numbers[2] if add_offsets else None

@@ -64,7 +64,7 @@ def rules_of(layout_json: str) -> HashRules:
 
 
 @functools.lru_cache(maxsize=64)
-def numbers_of(layout_json: str) -> tuple[list, list, list]:
+def numbers_of(layout_json: str) -> tuple[list, ...]:
     """Multipliers, moduli and offsets of all layers, as nested lists."""
     layers = json.loads(layout_json)["layers"]
     return tuple([layer[name] for layer in layers] for name in ("multipliers", "moduli", "offsets"))

@@ -111,8 +111,9 @@ def _xor_columns(window: list[Tensor], multipliers: Tensor, rules: HashRules) ->
 
 def _sum_columns(window: list[Tensor], multipliers: Tensor, rules: HashRules) -> Tensor:
     """Products added up, with coefficients of each column: [L, B, T, C]."""
-    total = None
+    total: Tensor | None = None
     for back, value in enumerate(window):
         product = _wrap(value[..., None] * multipliers[:, None, None, :, back], rules)
         total = product if total is None else _wrap(total + product, rules)
+    assert total is not None  # a window holds one token at least
     return total

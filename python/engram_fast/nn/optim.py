@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +41,7 @@ class RowwiseAdagrad(torch.optim.Optimizer):
         super().__init__(params, defaults)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update."""
         loss = None
         if closure is not None:
@@ -138,7 +139,7 @@ def table_parameters(model: nn.Module) -> list[nn.Parameter]:
     return list(found.values())
 
 
-def _local(grad: Tensor, parameter: Tensor) -> Tensor:
+def _local(grad: Any, parameter: Any) -> Tensor:
     if not hasattr(grad, "to_local"):
         return grad
     if grad.placements != parameter.placements:

@@ -43,6 +43,9 @@ def _move(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
 class QuantizedEmbedding(nn.Module):
     """Rows of an fp8 table as float32: ``weight`` float8_e4m3fn [rows, dim], ``scale`` e8m0 [rows, dim / 32]."""
 
+    weight: Tensor
+    scale: Tensor
+
     def __init__(self, num_embeddings: int, dim: int, *, device: torch.device | str | None = None) -> None:
         super().__init__()
         if dim % SCALE_BLOCK:

@@ -1,6 +1,8 @@
 """Row numbers become table rows: per-head range check and offsets, as one torch operator that graphs keep."""
 
 # No `from __future__ import annotations`: torch 2.4 reads an operator's schema from real annotations.
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -28,7 +30,7 @@ def _(rows: Tensor, sizes: Tensor, offsets: Tensor, have_offsets: bool) -> Tenso
     return torch.empty_like(rows, dtype=torch.int64, memory_format=torch.contiguous_format)
 
 
-def check_rows(rows: object, heads: int) -> Tensor:
+def check_rows(rows: Any, heads: int) -> Tensor:
     """A tensor of row numbers with ``heads`` columns, or the error that says what came instead."""
     if rows is None:
         raise TypeError("rows is None: pass the row numbers of this layer, or input_ids with a hasher")

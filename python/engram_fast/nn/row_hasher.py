@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import hash_op
 from engram_fast.nn.hash_rules import numbers_of, rules_of
+
+if TYPE_CHECKING:
+    from engram_fast.hasher import NgramHasher
 
 
 class RowHasher(nn.Module):
@@ -29,7 +33,7 @@ class RowHasher(nn.Module):
 
     def __init__(
         self,
-        hasher: object,
+        hasher: NgramHasher,
         *,
         layers: Sequence[int] | None = None,
         add_offsets: bool | None = None,
@@ -51,7 +55,7 @@ class RowHasher(nn.Module):
         hash_op.remember(self.layout_json, hasher)
 
     @classmethod
-    def of(cls, hasher: object | None) -> RowHasher | None:
+    def of(cls, hasher: NgramHasher | RowHasher | None) -> RowHasher | None:
         """A RowHasher as it is, an NgramHasher wrapped, None for none."""
         return hasher if hasher is None or isinstance(hasher, RowHasher) else cls(hasher)
 
@@ -138,7 +142,7 @@ def rows_of_layer(
     if rows is None:
         raise TypeError("rows is None: pass the row numbers of this layer, or input_ids with a hasher")
     if isinstance(rows, Mapping):
-        if layer_id not in rows:
+        if layer_id is None or layer_id not in rows:
             raise ValueError(f"rows hold the layers {list(rows)}, not layer {layer_id}")
         return rows[layer_id]
     return rows if isinstance(rows, Tensor) else torch.as_tensor(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -52,6 +53,8 @@ class ShortConv(nn.Module):
     torch.Size([1, 5, 2, 8])
     """
 
+    norms: Any  # torch does not say of what a ModuleList is one
+
     def __init__(
         self,
         hidden_size: int,
@@ -66,7 +69,7 @@ class ShortConv(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        factory = {"device": device, "dtype": dtype}
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.hidden_size, self.hc_mult, self.kernel_size, self.dilation = hidden_size, hc_mult, kernel_size, dilation
         self.norm_eps, self.activation, self.zero_init = norm_eps, activation, zero_init
         channels = hidden_size * hc_mult

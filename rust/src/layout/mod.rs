@@ -13,6 +13,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use validate::MAX_COLUMNS;
+
 /// The largest n-gram order any layout may have; window buffers are sized by it.
 pub const MAX_ORDER: usize = 16;
 

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMappingProxy, PyString, PyTuple, PyType};
 
-use crate::layout::{Align, Columns, HashLayout, Layer, Mix, Multipliers, Outside};
+use crate::layout::{Align, Columns, HashLayout, Layer, MAX_COLUMNS, MAX_ORDER, Mix, Multipliers, Outside};
 
 /// An int64 array over immutable bytes: unlike a flag on an array that owns its memory, that cannot be lifted again.
 pub fn frozen_array<'py>(py: Python<'py>, values: &[i64], rows: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
@@ -294,5 +294,8 @@ fn outside(rule: Outside) -> &'static str {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Presets check their parameters under the caller's names, by the same limits.
+    module.add("MAX_ORDER", MAX_ORDER)?;
+    module.add("MAX_COLUMNS", MAX_COLUMNS)?;
     module.add_class::<PyLayout>()
 }

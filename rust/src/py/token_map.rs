@@ -185,6 +185,7 @@ fn normalize(text: &str) -> String {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("MAX_IDS", MAX_IDS)?;
     module.add_class::<PyTokenMap>()?;
     module.add_function(wrap_pyfunction!(normalize, module)?)
 }

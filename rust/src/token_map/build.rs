@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tokenizers::Tokenizer;
+use tokenizers::{Model, ModelWrapper};
 
+use super::byte_pairs::{self, Around};
 use super::keys::key;
 use super::threads::collect_known;
 use super::{MAX_IDS, Metadata, Rule, TokenMap, check_length, hex};
@@ -29,17 +30,14 @@ impl TokenMap {
     /// Each is decoded alone by the crate's own `decode`, special tokens kept. Ids that the tokenizer does not know
     /// are holes, whose key is empty.
     pub fn from_json(bytes: &[u8], vocab_size: Option<usize>, threads: usize) -> Result<Self> {
-        let tokenizer = guarded("reading the JSON", || Tokenizer::from_bytes(bytes).map_err(tokenizer_error))?;
-        let n = id_count(largest_id(&tokenizer), vocab_size)?;
-        let known = guarded("decoding", || {
-            collect_known(n, threads, |id| {
-                let Some(piece) = tokenizer.id_to_token(id) else { return Ok(None) };
-                let text = tokenizer
-                    .decode(&[id], false)
-                    .map_err(|error| Error::Tokenizer(format!("cannot decode token id {id}: {error}")))?;
-                Ok(key(text, || Some(piece)))
-            })
-        })?;
+        let reading = "reading the JSON";
+        let (n, known) = if let Some(tokenizer) = guarded(reading, || Ok(byte_pairs::read(bytes, threads)))? {
+            known_keys(&tokenizer, tokenizer.get_model().largest_id(), vocab_size, threads)?
+        } else {
+            let tokenizer = guarded(reading, || Around::<ModelWrapper>::from_bytes(bytes).map_err(tokenizer_error))?;
+            let largest = tokenizer.get_model().get_vocab().into_values().max();
+            known_keys(&tokenizer, largest, vocab_size, threads)?
+        };
         let metadata =
             Metadata::new(Rule::NormalizedText, "tokenizer.json", Some(hex(Sha256::digest(bytes).as_slice())));
         from_known(n, known, metadata)
@@ -94,9 +92,25 @@ fn from_known(n: usize, known: Vec<(u32, String)>, metadata: Metadata) -> Result
     TokenMap::from_parts(lookup, holes, metadata)
 }
 
-fn largest_id(tokenizer: &Tokenizer) -> Option<u32> {
+/// The number of ids, and the key of each that the tokenizer knows; `largest` is its model's largest id.
+fn known_keys<M: Model + Sync>(
+    tokenizer: &Around<M>,
+    largest: Option<u32>,
+    vocab_size: Option<usize>,
+    threads: usize,
+) -> Result<(usize, Vec<(u32, String)>)> {
     let added = tokenizer.get_added_vocabulary().get_added_tokens_decoder().keys().copied().max();
-    tokenizer.get_vocab(true).into_values().max().max(added)
+    let n = id_count(largest.max(added), vocab_size)?;
+    let known = guarded("decoding", || {
+        collect_known(n, threads, |id| {
+            let Some(piece) = tokenizer.id_to_token(id) else { return Ok(None) };
+            let text = tokenizer
+                .decode(&[id], false)
+                .map_err(|error| Error::Tokenizer(format!("cannot decode token id {id}: {error}")))?;
+            Ok(key(text, || Some(piece)))
+        })
+    })?;
+    Ok((n, known))
 }
 
 /// How many ids the map has; refuses a `vocab_size` that loses ids, and counts no real vocabulary has.

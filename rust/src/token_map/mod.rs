@@ -1,6 +1,7 @@
 //! `TokenMap`: raw token id to compressed id, a frozen artefact known by the digest of its content.
 
 mod build;
+mod byte_pairs;
 mod compress;
 mod file;
 mod keys;

@@ -1,6 +1,7 @@
 //! Tests of the token map without Python.
 
 mod build;
+mod byte_pairs;
 mod file;
 mod keys;
 mod numbers;
