@@ -18,7 +18,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 pub const MAX_THREADS: usize = 256;
 
 /// Calls on fewer tokens than this are done before a second thread has woken.
-pub const WORTH_SHARING: usize = 1 << 11;
+pub const WORTH_SHARING: usize = 1 << 12;
 
 /// Pools by number of helpers. A lock is safe here: a child never sees one that another thread held at the fork.
 type Pools = Mutex<HashMap<usize, Arc<ThreadPool>>>;

@@ -62,8 +62,10 @@ pub struct Request<'a> {
     pub flat: bool,
 }
 
-/// Tokens per piece of work: small enough to share out, large enough not to be noticed.
-const PIECE: usize = 16 * BLOCK;
+/// Tokens per piece of work: few, so that a helper that woke late still finds its share.
+const PIECE: usize = 4 * BLOCK;
+/// The same of a result that is streamed: many, as each piece ends by waiting for its stores.
+const STREAMED_PIECE: usize = 16 * BLOCK;
 /// Looking at fewer ids than this is done before a second thread has woken.
 const CHECKS_WORTH_SHARING: usize = 1 << 18;
 /// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number; what is
@@ -125,9 +127,13 @@ impl Hasher {
         let threads = if tokens < pool::WORTH_SHARING { 1 } else { request.threads };
         // Rows that are packed into blocks must not be cut between pieces.
         let unit = if Walk::packs_rows([rows, cols]) { cols } else { 1 };
-        let piece = if threads == 1 { tokens } else { PIECE.div_ceil(unit) * unit };
-        let pieces = tokens.div_ceil(piece);
         let stream = size * size_of::<T>() > self.stream_bytes;
+        let piece = match (threads, stream) {
+            (1, _) => tokens,
+            (_, false) => PIECE.div_ceil(unit) * unit,
+            (_, true) => STREAMED_PIECE.div_ceil(unit) * unit,
+        };
+        let pieces = tokens.div_ceil(piece);
         if request.check_first && !self.compress.accepts_all(&request.places.ids) {
             let threads = if tokens < CHECKS_WORTH_SHARING { 1 } else { threads };
             self.in_pieces(request, pieces, threads, |i| {
