@@ -275,20 +275,23 @@ impl<'a> Walk<'a> {
         let Part { row, col, at, len } = part;
         let Places { ids, mask, segment_ids, cu_seqlens } = self.places;
         let s = &mut *self.scratch;
-        let uncut =
-            mask.is_none() && segment_ids.is_none() && cu_seqlens.is_none() && self.rule.boundary_ids.is_empty();
-        if uncut && self.compress.load(ids, row, col, &mut s.values[PAD + at..PAD + at + len]) {
+        let values = &mut s.values[PAD + at..PAD + at + len];
+        let usual = self.compress.load(ids, row, col, values);
+        let no_boundary = self.rule.boundary_ids.is_empty();
+        let uncut = mask.is_none() && segment_ids.is_none() && cu_seqlens.is_none() && no_boundary;
+        if usual && uncut {
             return Ok(false);
         }
         let raw = &mut s.raw[at..at + len];
-        ids.load(row, col, raw);
+        if !usual || !no_boundary {
+            ids.load(row, col, raw);
+        }
         let live = mask.as_ref().map(|mask| {
             let live = &mut s.live[at..at + len];
             mask.load_flags(row, col, live);
             &*live
         });
-        let values = &mut s.values[PAD + at..PAD + at + len];
-        if let Err(i) = self.compress.apply(raw, live, ids.may_wrap(), values) {
+        if !usual && let Err(i) = self.compress.apply(raw, live, ids.may_wrap(), values) {
             return Err(Refused { row, col: col + i });
         }
         if uncut {
