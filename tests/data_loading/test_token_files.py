@@ -183,10 +183,16 @@ def test_npy(tmp_path):
         TokenDataset(tmp_path / "flat.npy", dtype="int64", seq_len=4)
 
 
-@pytest.mark.parametrize("array", [np.zeros((2, 2, 2), int), np.asfortranarray(np.zeros((3, 4), int))])
-def test_npy_refuses_other_shapes(tmp_path, array):
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 2, 2), int), r"has shape \[2, 2, 2\]"),
+        (np.asfortranarray(np.zeros((3, 4), int)), r"of shape \[3, 4\] is stored by column"),
+    ],
+)
+def test_npy_refuses_other_shapes(tmp_path, array, message):
     np.save(tmp_path / "t.npy", array)
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=message):
         TokenDataset(tmp_path / "t.npy", seq_len=2)
 
 
@@ -217,7 +223,7 @@ def test_a_file_that_changed_is_refused_after_unpickling(tmp_path):
     np.arange(100, dtype=np.uint16).tofile(tmp_path / "t.bin")
     data = pickle.dumps(TokenDataset(tmp_path / "t.bin", dtype="uint16", seq_len=10))
     np.arange(50, dtype=np.uint16).tofile(tmp_path / "t.bin")
-    with pytest.raises(ValueError, match=r"has \(100,\) bytes, and had \(200,\)"):
+    with pytest.raises(ValueError, match="has 100 bytes, and had 200"):
         len(pickle.loads(data))
 
 

@@ -95,10 +95,10 @@ def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
         raise ValueError(f"chunk is {size}; it must be at least 1")
     some: list[str] = []
     characters = 0
-    for text in texts:
+    for index, text in enumerate(texts):
         plain = text.as_py() if hasattr(text, "as_py") else text
         if not isinstance(plain, str):
-            raise TypeError(f"a text is a {type(plain).__name__}; it must be a string")
+            raise TypeError(f"text {index} is of type {type(plain).__name__}; it must be a string")
         some.append(plain)
         characters += len(plain)
         if len(some) == size or characters >= CHARACTERS:

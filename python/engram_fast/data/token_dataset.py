@@ -110,7 +110,8 @@ class TokenDataset:
                     raise TypeError(f"{self.path} is {tokens.dtype}, and dtype {self._dtype} was asked for")
             else:
                 if (now := _sizes(self.path, self.format)) != self._sizes:
-                    raise ValueError(f"{self.path} has {now} bytes, and had {self._sizes} when the dataset was made")
+                    now, then = (" and ".join(map(str, sizes)) for sizes in (now, self._sizes))
+                    raise ValueError(f"{self.path} has {now} bytes, and had {then} when the dataset was made")
                 tokens = open_tokens(
                     self.path, format=self.format, dtype=self._dtype, offset=self._offset, column=self._column
                 )
@@ -193,7 +194,7 @@ class TokenDataset:
     def check(self) -> None:
         """Read the whole file once and refuse an id outside `vocab_size`, as reading its window would."""
         if self.vocab_size is None:
-            raise ValueError("check needs vocab_size")
+            raise ValueError(f"vocab_size is None; check needs the number of ids that {self.path} may use")
         for start in range(0, len(self.tokens), _SCAN):
             self._check_ids(self.tokens.read(start, min(start + _SCAN, len(self.tokens))), start)
 
