@@ -31,11 +31,12 @@ class Background:
         self._handed_over.put(None)
         self._thread.join()
 
-    def start(self, work: Callable[[], Any]) -> None:
-        """Hand over a call; its result is dropped."""
+    def start(self, work: Callable[[], Any], hand_over: bool = True) -> None:
+        """Hand over a call, or leave it to `wait`; its result is dropped."""
         call = _Call(work)
         self._waited_for.append(call)
-        self._handed_over.put(call)
+        if hand_over:
+            self._handed_over.put(call)
 
     def wait(self) -> None:
         """Wait for the earliest call not yet waited for."""
