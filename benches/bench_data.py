@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import pickle
 import platform
 import statistics
 import time
@@ -224,6 +225,7 @@ def main() -> None:
     machine = {"cpu": _cpu(), "cores": len(torch.__config__.parallel_info()) and torch.get_num_threads()}
     machine |= {"python": platform.python_version(), "torch": torch.__version__, "kernel": hasher.kernel}
     print(json.dumps(machine), f"{len(dataset.tokens):,} tokens, end-of-document id {END}")
+    print(f"a pickle of the hasher: {len(pickle.dumps(hasher)):,} bytes, {len(token_map):,} token ids")
     if "loader" in only:
         bench_loader(hasher, dataset, arguments.rounds, arguments.batches)
     if "peft" in only:
