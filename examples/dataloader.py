@@ -9,19 +9,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from engram_fast import HashLayout, NgramHasher, TokenMap
 from engram_fast.data import EngramCollator, TokenDataset, batch_bytes, with_rows
+from manual import END, VOCABULARY, make_hasher, read_texts, train_tokenizer
 from torch.utils.data import DataLoader
-
-VOCABULARY = 1000
-END = 7
-
-
-def make_hasher() -> NgramHasher:
-    """A small model: two layers, orders 2 and 3. A real one comes from `NgramHasher.load(folder)`."""
-    token_map = TokenMap.identity(VOCABULARY)
-    layout = HashLayout.preset("engram-demo-v1", token_map=token_map, engram_vocab_size=[9973, 9973])
-    return NgramHasher(layout, token_map)
 
 
 def main() -> None:
@@ -29,10 +19,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--method", default="spawn")
     arguments = parser.parse_args()
-    hasher = make_hasher()
+    texts = read_texts()
+    tokenizer = train_tokenizer(texts)
+    hasher = make_hasher(tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokens.bin"
-        np.random.default_rng(0).integers(0, VOCABULARY, 50_000).astype(np.uint16).tofile(path)
+        ids = [[*encoding.ids, END] for encoding in tokenizer.encode_batch(texts)]
+        np.concatenate(ids).astype(np.uint16).tofile(path)
         dataset = TokenDataset(path, dtype="uint16", seq_len=512, eod_id=END, vocab_size=VOCABULARY)
         method = arguments.method if arguments.workers else None
         options = {"batch_size": 8, "num_workers": arguments.workers, "multiprocessing_context": method}

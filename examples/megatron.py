@@ -2,7 +2,7 @@
 
     python examples/megatron.py [prefix]
 
-Without a prefix a small pair is written first, in the published format.
+Without a prefix some topics of the manual are written first, in the published format.
 """
 
 import struct
@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from dataloader import VOCABULARY, make_hasher
 from engram_fast.data import EngramCollator, TokenDataset
+from manual import VOCABULARY, make_hasher, read_texts, train_tokenizer
 from torch.utils.data import DataLoader
 
 
@@ -27,14 +27,16 @@ def write_pair(prefix: Path, documents: list[np.ndarray]) -> None:
 
 
 def main() -> None:
-    hasher = make_hasher()
+    texts = read_texts()
+    tokenizer = train_tokenizer(texts)
+    hasher = make_hasher(tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         if len(sys.argv) > 1:
             prefix = Path(sys.argv[1])
         else:
             prefix = Path(folder) / "corpus"
-            rng = np.random.default_rng(0)
-            write_pair(prefix, [rng.integers(0, VOCABULARY, length) for length in rng.integers(5, 200, 100)])
+            shortest = sorted(texts, key=len)[:40]
+            write_pair(prefix, [np.array(encoding.ids) for encoding in tokenizer.encode_batch(shortest)])
         windows = TokenDataset(prefix, seq_len=256, vocab_size=VOCABULARY)
         documents = TokenDataset(prefix, seq_len=None, vocab_size=VOCABULARY)
         collator = EngramCollator(hasher)

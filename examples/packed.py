@@ -4,16 +4,17 @@ python examples/packed.py
 """
 
 import numpy as np
-from dataloader import make_hasher
 from engram_fast.data import EngramCollator
-
-DOCUMENTS = [[5, 6, 7, 8, 9], [5, 6], [7, 5, 6, 7]]
+from manual import make_hasher, read_texts, train_tokenizer
 
 
 def main() -> None:
-    hasher = make_hasher()
-    examples = [{"input_ids": document} for document in DOCUMENTS]
-    alone = [hasher.hash_batch(np.array([document]), layer_axis=1)[0] for document in DOCUMENTS]
+    texts = read_texts()
+    tokenizer = train_tokenizer(texts)
+    hasher = make_hasher(tokenizer)
+    documents = [encoding.ids for encoding in tokenizer.encode_batch(sorted(texts, key=len)[:6])]
+    examples = [{"input_ids": document} for document in documents]
+    alone = [hasher.hash_batch([document], layer_axis=1)[0] for document in documents]
 
     padded = EngramCollator(hasher)(examples)
     for rows, mask, want in zip(padded["engram_rows"], padded["attention_mask"].bool(), alone, strict=True):

@@ -6,13 +6,15 @@ python examples/ray_data.py
 import numpy as np
 import pyarrow as pa
 import ray
-from dataloader import make_hasher
 from engram_fast.data import AddRows
+from manual import make_hasher, read_texts, train_tokenizer
 
 
 def main() -> None:
-    hasher = make_hasher()
-    documents = [list(range(3, 3 + length)) for length in (5, 1, 8, 3)] * 10
+    texts = read_texts()
+    tokenizer = train_tokenizer(texts)
+    hasher = make_hasher(tokenizer)
+    documents = [encoding.ids for encoding in tokenizer.encode_batch(sorted(texts, key=len)[:40])]
     table = pa.table({"id": range(len(documents)), "input_ids": pa.array(documents, pa.list_(pa.int32()))})
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
@@ -21,7 +23,7 @@ def main() -> None:
     finally:
         ray.shutdown()
     for result, document in zip(results, documents, strict=True):
-        want = hasher.hash_batch(np.array([document]), layer_axis=-2)[0]
+        want = hasher.hash_batch([document], layer_axis=-2)[0]
         rows = np.array([[list(columns) for columns in layers] for layers in result["engram_rows"]])
         assert np.array_equal(rows, want)
     print(f"{len(results)} examples equal the single process")

@@ -2,15 +2,14 @@
 
     python examples/train_tiny.py [--steps 150] [--out curves.csv]
 
-The text is the manual that comes with CPython (`pydoc_data.topics`), the tokenizer a byte-level BPE trained on
-it here. About a minute on two cores. It shows how the parts go together; it promises nothing about quality.
+The text is the manual that comes with CPython, the tokenizer a byte-level BPE trained on it here (`manual.py`).
+About a minute on two cores. It shows how the parts go together; it promises nothing about quality.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import importlib
 import math
 
 import engram_fast as ef
@@ -18,14 +17,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from engram_fast.nn import Engram, RowHasher, param_groups
+from manual import END, VOCABULARY, read_texts, train_tokenizer
 from rich.progress import Progress
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-VOCABULARY, WIDTH, BRANCHES, LAYERS, LENGTH, BATCH = 2048, 96, 2, 3, 96, 8
+WIDTH, BRANCHES, LAYERS, LENGTH, BATCH = 96, 2, 3, 96, 8
 ENGRAM_LAYER = 1
 CONFIG = ef.EngramConfig(
-    engram_vocab_size=[8009, 8009], n_embed_per_ngram=48, n_head_per_ngram=4, layer_ids=[ENGRAM_LAYER], pad_id=0
+    engram_vocab_size=[8009, 8009], n_embed_per_ngram=48, n_head_per_ngram=4, layer_ids=[ENGRAM_LAYER], pad_id=END
 )
 
 
@@ -76,24 +75,13 @@ class TinyModel(nn.Module):
         return self.head(x)
 
 
-def read_text() -> str:
-    """The manual's topics, joined."""
-    topics = importlib.import_module("pydoc_data.topics").topics
-    return "\n\n".join(topics[name] for name in sorted(topics))
-
-
 def prepare() -> tuple[Tensor, Tensor, ef.NgramHasher]:
     """Token ids for training and validation, and the hasher of the trained tokenizer."""
-    text = read_text()
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator([text], trainer)
+    texts = read_texts()
+    tokenizer = train_tokenizer(texts)
     token_map = ef.TokenMap.from_tokenizer(tokenizer)
     layout = ef.HashLayout.preset("engram-demo-v1", token_map=token_map, **CONFIG.hash_parameters())
-    ids = torch.tensor(tokenizer.encode(text).ids)
+    ids = torch.tensor(tokenizer.encode("\n\n".join(texts)).ids)
     cut = len(ids) * 9 // 10
     return ids[:cut], ids[cut:], ef.NgramHasher(layout, token_map)
 

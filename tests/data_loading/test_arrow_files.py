@@ -87,6 +87,15 @@ def test_refuses_nulls(tmp_path, name, rows):
         TokenDataset(tmp_path / name, seq_len=2)
 
 
+@pytest.mark.parametrize(
+    ("rows", "place"), [([[2], None], "in row 1 of chunk 1"), ([[2], [3, None]], "at value 2 of chunk 1")]
+)
+def test_a_null_is_placed_in_its_chunk(rows, place):
+    column = pa.chunked_array([pa.array([[1]], pa.list_(pa.int32())), pa.array(rows, pa.list_(pa.int32()))])
+    with pytest.raises(ValueError, match=f"x has a null {place}"):
+        flatten(column, "x")
+
+
 def test_refuses_other_columns(tmp_path):
     write(tmp_path / "t.parquet", pa.table({"text": ["a"], "weights": pa.array([[1.0]])}))
     with pytest.raises(ValueError, match=r"no column 'input_ids'; it has \['text', 'weights'\]"):

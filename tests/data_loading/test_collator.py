@@ -187,14 +187,18 @@ def test_numpy_batches_and_masks_of_other_types(hasher):
     ("extra", "error", "message"),
     [
         ({"attention_mask": torch.ones(2, 1, 3, 3)}, ValueError, "attention_mask has shape"),
-        ({"attention_mask": torch.tensor([[0.0, 0.0, -1e9]] * 2)}, ValueError, "floats other than 0 and 1"),
-        ({"attention_mask": torch.tensor([[0, 1, -1]] * 2)}, ValueError, "holds -1"),
+        ({"attention_mask": torch.tensor([[0.0, 0.0, -1e9]] * 2)}, ValueError, r"holds -1000000000.0 at \[0, 2\]"),
+        ({"attention_mask": torch.tensor([[0, 1, -1]] * 2)}, ValueError, r"holds -1 at \[0, 2\]; 0 is padding"),
         ({"position_ids": torch.zeros(3, 2, 3)}, ValueError, "position_ids has shape"),
         ({"segment_ids": torch.zeros(2, 4)}, ValueError, "segment_ids has shape"),
-        ({"cu_seq_lens_q": torch.tensor([0, 5])}, ValueError, "cu_seq_lens_q must begin with 0"),
-        ({"cu_seq_lens_q": torch.tensor([0, 5, 4, 6])}, ValueError, "never fall"),
-        ({"cu_seq_lens_q": torch.tensor([1, 6])}, ValueError, "begin with 0"),
-        ({"cu_seq_lens_q": torch.tensor([0.0, 6.0])}, TypeError, "integers"),
+        (
+            {"cu_seq_lens_q": torch.tensor([0, 5])},
+            ValueError,
+            "cu_seq_lens_q runs from 0 to 5; it must run from 0 to 6",
+        ),
+        ({"cu_seq_lens_q": torch.tensor([0, 5, 4, 6])}, ValueError, "cu_seq_lens_q falls from 5 to 4 after entry 1"),
+        ({"cu_seq_lens_q": torch.tensor([1, 6])}, ValueError, "runs from 1 to 6"),
+        ({"cu_seq_lens_q": torch.tensor([0.0, 6.0])}, TypeError, "holds float32; it must hold integers"),
     ],
 )
 def test_refuses_boundaries_that_lie(hasher, extra, error, message):

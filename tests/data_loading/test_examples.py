@@ -1,4 +1,4 @@
-"""The examples run, each as its reader would run it."""
+"""The examples run on real text, each as its reader would run it."""
 
 import os
 import subprocess
@@ -9,13 +9,13 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {
-    "dataloader.py --workers 0": ["torch"],
-    "dataloader.py --method spawn": ["torch"],
-    "dataloader.py --method fork": ["torch"],
-    "packed.py": ["torch", "transformers"],
+    "dataloader.py --workers 0": ["torch", "tokenizers"],
+    "dataloader.py --method spawn": ["torch", "tokenizers"],
+    "dataloader.py --method fork": ["torch", "tokenizers"],
+    "packed.py": ["torch", "transformers", "tokenizers"],
     "hf_datasets.py": ["datasets", "tokenizers"],
-    "megatron.py": ["torch"],
-    "ray_data.py": ["ray", "pyarrow"],
+    "megatron.py": ["torch", "tokenizers"],
+    "ray_data.py": ["ray", "pyarrow", "tokenizers"],
 }
 
 

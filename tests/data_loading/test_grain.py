@@ -63,3 +63,5 @@ def test_pickles_and_refuses_early(hasher):
     assert again.map({"input_ids": np.array([1, 2])})["engram_rows"].shape == (1, 2, 4)
     with pytest.raises(ValueError, match="99"):
         grain_rows(hasher, layers=[99])
+    with pytest.raises(ValueError, match=r"the element has no 'input_ids'; it has \['ids'\]"):
+        again.map({"ids": np.array([1, 2])})

@@ -90,7 +90,7 @@ def test_transformers(hasher, tokenizer):
 def test_refusals(hasher, tokenizer):
     with pytest.raises(TypeError, match="one string"):
         hash_texts("t1 t2", tokenizer, hasher)
-    with pytest.raises(TypeError, match="a text is a int"):
+    with pytest.raises(TypeError, match="text 1 is of type int; it must be a string"):
         hash_texts(["t1", 3], tokenizer, hasher)
     with pytest.raises(TypeError, match="has no Rust tokenizer"):
         hash_texts(TEXTS, object(), hasher)

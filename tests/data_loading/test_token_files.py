@@ -183,10 +183,16 @@ def test_npy(tmp_path):
         TokenDataset(tmp_path / "flat.npy", dtype="int64", seq_len=4)
 
 
-@pytest.mark.parametrize("array", [np.zeros((2, 2, 2), int), np.asfortranarray(np.zeros((3, 4), int))])
-def test_npy_refuses_other_shapes(tmp_path, array):
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 2, 2), int), r"has shape \[2, 2, 2\]"),
+        (np.asfortranarray(np.zeros((3, 4), int)), r"of shape \[3, 4\] is stored by column"),
+    ],
+)
+def test_npy_refuses_other_shapes(tmp_path, array, message):
     np.save(tmp_path / "t.npy", array)
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=message):
         TokenDataset(tmp_path / "t.npy", seq_len=2)
 
 
@@ -217,19 +223,56 @@ def test_a_file_that_changed_is_refused_after_unpickling(tmp_path):
     np.arange(100, dtype=np.uint16).tofile(tmp_path / "t.bin")
     data = pickle.dumps(TokenDataset(tmp_path / "t.bin", dtype="uint16", seq_len=10))
     np.arange(50, dtype=np.uint16).tofile(tmp_path / "t.bin")
-    with pytest.raises(ValueError, match=r"has \(100,\) bytes, and had \(200,\)"):
+    with pytest.raises(ValueError, match="has 100 bytes, and had 200"):
         len(pickle.loads(data))
 
 
-def test_a_memory_map_is_warned_about(tmp_path):
-    mapped = np.memmap(tmp_path / "t.bin", dtype=np.uint16, mode="w+", shape=(5000,))
-    with pytest.warns(UserWarning, match="give the path"):
-        dataset = TokenDataset(mapped, seq_len=1024)
-    assert len(dataset) == 4
+def test_arrays_are_pickled_by_value_and_large_ones_warned_about(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        dataset = TokenDataset(np.arange(10), seq_len=3)
-    assert ids_of(pickle.loads(pickle.dumps(dataset))) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+        small = pickle.dumps(TokenDataset(np.arange(10), seq_len=3, documents=[0, 2, 10]))
+    assert ids_of(pickle.loads(small)) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    mapped = np.memmap(tmp_path / "t.bin", dtype=np.uint16, mode="w+", shape=(600_000,))
+    with pytest.warns(UserWarning, match=r"holds 1200000 bytes of its ids.* more than 1048576 .*give its path"):
+        pickle.dumps(TokenDataset(mapped, seq_len=1024))
+    index = np.arange(200_001)
+    index[-1] = 600_000
+    dataset = TokenDataset(tmp_path / "t.bin", dtype="uint16", seq_len=1024, documents=index)
+    with pytest.warns(UserWarning, match=r"t\.bin holds 1600008 bytes of its document index.*np\.save"):
+        data = pickle.dumps(dataset)
+    assert pickle.loads(data).documents.tolist() == index.tolist()
+
+
+@pytest.mark.parametrize("kind", ["path", "npy map", "raw map"])
+def test_an_index_is_pickled_by_its_file(tmp_path, monkeypatch, kind):
+    np.zeros(600_000, np.uint16).tofile(tmp_path / "t.bin")
+    index = np.append(np.arange(400_000), 600_000)
+    np.save(tmp_path / "index.npy", index)
+    (tmp_path / "index.bin").write_bytes(b"head" * 2 + index.tobytes())
+    monkeypatch.chdir(tmp_path)
+    given = {
+        "path": lambda: "index.npy",
+        "npy map": lambda: np.load("index.npy", mmap_mode="r"),
+        "raw map": lambda: np.memmap("index.bin", np.int64, "r", 8),
+    }[kind]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = pickle.dumps(TokenDataset("t.bin", dtype="uint16", seq_len=None, documents=given))
+    assert len(data) < 2_000
+    monkeypatch.chdir("/")
+    assert np.array_equal(pickle.loads(data).documents, index)
+
+
+@pytest.mark.parametrize("kind", ["slice", "private"])
+def test_an_index_that_is_not_what_its_file_holds_is_pickled_by_value(tmp_path, kind):
+    np.save(tmp_path / "index.npy", np.array([7, 0, 4, 10]))
+    if kind == "slice":
+        index = np.load(tmp_path / "index.npy", mmap_mode="r")[1:]
+    else:
+        index = np.load(tmp_path / "index.npy", mmap_mode="c")
+        index[:2] = 0
+    dataset = TokenDataset(np.arange(10), seq_len=None, documents=index)
+    assert pickle.loads(pickle.dumps(dataset)).documents.tolist() == index.tolist()
 
 
 def test_reading_maps_instead_of_loading(tmp_path):

@@ -74,6 +74,26 @@ def test_the_loader_runs_in_the_calling_thread(hasher):
     assert threads == {threading.current_thread()}
 
 
+@pytest.mark.parametrize("seconds", [0, 0.1])
+def test_a_batch_is_hashed_while_a_slow_consumer_has_the_one_before(hasher, monkeypatch, seconds):
+    from engram_fast.data.rows import RowWriter
+
+    threads, prepare = [], RowWriter.prepare
+
+    def recording(writer, batch):
+        result, fill = prepare(writer, batch)
+        return result, lambda: (threads.append(threading.current_thread().name), fill())
+
+    monkeypatch.setattr(RowWriter, "prepare", recording)
+    monkeypatch.setattr("engram_fast.data.loader.PAYS", 0.05)
+    for batch in with_rows(batches(6), hasher):
+        time.sleep(seconds)
+        assert np.array_equal(batch["engram_rows"], hasher.hash_batch(batch["input_ids"].numpy(), layer_axis=1))
+    here = threading.current_thread().name
+    # The first two were asked for before anybody had been away.
+    assert threads == [here, here, *(["engram-rows"] * 4 if seconds else [here] * 4)]
+
+
 def test_attributes_pass_through(hasher):
     from torch.utils.data import DataLoader
 

@@ -69,7 +69,8 @@ def test_demo_without_matplotlib_says_what_is_missing(tmp_path, monkeypatch, cap
         demo.find_tokenizer("no/such/folder")
 
 
-def test_tiny_training_gives_both_losses_and_curves(tmp_path, capsys) -> None:
+def test_tiny_training_gives_both_losses_and_curves(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
     module = load("train_tiny")
     module.BATCH = 1
     losses = module.main(["--steps", "3", "--out", str(tmp_path / "curves.csv")])

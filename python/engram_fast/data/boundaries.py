@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .files.tokens import check_bounds
+
 SEGMENTS = ("segment_ids", "seq_idx")
 LENGTHS = ("cu_seqlens", "cu_seqlens_q", "cu_seq_lens", "cu_seq_lens_q")
 POSITIONS = ("position_ids",)
@@ -61,12 +63,8 @@ def _segments(batch: Mapping[str, Any], shape: tuple[int, ...]) -> np.ndarray | 
 
 def segments_of_lengths(cumulative: np.ndarray, shape: tuple[int, ...], key: str = "cu_seqlens") -> np.ndarray:
     """Segment numbers from cumulative lengths over all rows, one after another."""
-    total = int(np.prod(shape))
     bounds = cumulative.reshape(-1)
-    if bounds.dtype.kind not in "iu":
-        raise TypeError(f"{key} holds {bounds.dtype}; it must hold integers")
-    if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != total or (bounds[1:] < bounds[:-1]).any():
-        raise ValueError(f"{key} must begin with 0, never fall and end with the {total} tokens: {bounds.tolist()[:16]}")
+    check_bounds(bounds, int(np.prod(shape)), key)
     lengths: np.ndarray = np.diff(bounds.astype(np.int64))
     return np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), lengths).reshape(shape)
 
@@ -97,11 +95,17 @@ def _of_shape(array: np.ndarray, shape: tuple[int, ...], key: str) -> np.ndarray
 
 
 def _check_mask(mask: np.ndarray) -> None:
-    if mask.dtype.kind == "f" and not ((mask == 0) | (mask == 1)).all():
-        raise ValueError(
-            f"{MASK} holds floats other than 0 and 1; an additive mask does not say which tokens take part"
-        )
-    if mask.dtype.kind == "i" and mask.size and mask.min() < 0:
-        raise ValueError(f"{MASK} holds {mask.min()}; 0 is padding, 1 or a sample number is a token")
     if mask.dtype.kind not in "iuf":
         raise TypeError(f"{MASK} holds {mask.dtype}; it must be bool or 0 and 1")
+    if mask.dtype.kind == "f":
+        wrong, rule = (
+            (mask != 0) & (mask != 1),
+            "floats may be 0 or 1: an additive mask does not say which tokens are padding",
+        )
+    elif mask.dtype.kind == "i" and mask.size and mask.min() < 0:
+        wrong, rule = mask < 0, "0 is padding, 1 or a sample number is a token"
+    else:
+        return
+    if wrong.any():
+        at = np.unravel_index(int(np.argmax(wrong)), mask.shape)
+        raise ValueError(f"{MASK} holds {mask[at]} at {[int(i) for i in at]}; {rule}")

@@ -90,5 +90,9 @@ def _check_names(column: str, names: Sequence[str], ignore: Sequence[str]) -> No
 
 
 def _check_aligned(key: str, starts: np.ndarray, expected: np.ndarray, column: str) -> None:
-    if not np.array_equal(starts, expected):
-        raise ValueError(f"the lengths of column {key!r} differ from those of {column!r}")
+    if len(starts) != len(expected):
+        raise ValueError(f"column {key!r} has {len(starts) - 1} examples, and {column!r} {len(expected) - 1}")
+    lengths, wanted = np.diff(starts), np.diff(expected)
+    if not np.array_equal(lengths, wanted):
+        at = int(np.argmax(lengths != wanted))
+        raise ValueError(f"example {at} has {lengths[at]} values in column {key!r}, and {wanted[at]} in {column!r}")

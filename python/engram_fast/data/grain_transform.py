@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .boundaries import boundaries_of
-from .rows import DEFAULT_KEY, check_absent, probe_rows
+from .rows import DEFAULT_KEY, check_absent, check_present, probe_rows
 
 
 def grain_rows(
@@ -46,6 +46,7 @@ def _transform_class() -> type:
 
         def map(self, element: Any) -> Any:
             check_absent(self.key, element)
+            check_present(self.ids_key, element, "element")
             ids = np.asarray(element[self.ids_key])
             where = boundaries_of(element, ids.shape, self.ignore)
             flat = ids.ndim == 1

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .background import Background
 from .rows import DEFAULT_KEY, RowWriter
+
+# Seconds. Waking the thread costs 0.1 to 0.2 ms beside workers that keep every core busy; a consumer that comes back
+# sooner than this waits for the loader, and then hashing while it waits is cheaper.
+PAYS = 0.5e-3
 
 
 def with_rows(
@@ -28,7 +33,8 @@ def with_rows(
     """Wrap any iterable of batches; each comes out as a copy with `engram_rows` [B, L, T, C].
 
     Rows are 48 to 96 times the bytes of the ids, and hashing them is cheaper than carrying them from a worker: so the
-    workers ship ids alone, and a background thread of this process hashes batch k + 1 while batch k is consumed.
+    workers ship ids alone, and a background thread of this process hashes batch k + 1 while batch k is consumed (or
+    the calling thread, where the last batch was consumed in less than half a millisecond).
     Options are those of `EngramCollator`; `pin_memory` allocates page-locked rows; `ahead=0` hashes in the calling
     thread and reads nothing ahead, which a loader whose position is saved in checkpoints needs.
 
@@ -77,6 +83,7 @@ class RowsLoader:
         batches = iter(self.loader)
         with Background() as background:
             waiting: list[Any] = []
+            away = 0.0
             while True:
                 failure: Exception | None = None
                 try:
@@ -86,11 +93,13 @@ class RowsLoader:
                 except Exception as error:  # the batch before it is still good: hand it out first
                     result, failure = None, error
                 if result is not None:
-                    background.start(fill)
+                    background.start(fill, hand_over=away > PAYS)
                     waiting.append(result)
                 if len(waiting) > (result is not None):
                     background.wait()
+                    left = time.perf_counter()
                     yield waiting.pop(0)
+                    away = time.perf_counter() - left
                 if failure is not None:
                     raise failure
                 if result is None:

@@ -73,8 +73,7 @@ class RowWriter:
             raise TypeError(
                 f"the batch is a {type(batch).__name__}; rows are added to a mapping that holds {self.ids_key!r}"
             )
-        if self.ids_key not in batch:
-            raise ValueError(f"the batch has no {self.ids_key!r}; it has {list(batch)}")
+        check_present(self.ids_key, batch, "batch")
         ids = as_array(batch[self.ids_key])
         rows = self._allocate(self.shape(ids.shape))
         named = {self.key: rows}
@@ -102,6 +101,12 @@ class RowWriter:
         if self.pin_memory:
             return torch.empty(shape, dtype=dtype, pin_memory=True)  # torch recycles page-locked memory itself
         return self._buffers.take(shape, self.dtype)
+
+
+def check_present(key: str, batch: Mapping[str, Any], what: str) -> None:
+    """A batch, or an element of one, without ids is refused by what it has."""
+    if key not in batch:
+        raise ValueError(f"the {what} has no {key!r}; it has {list(batch)}")
 
 
 def check_absent(key: str, names: Container[str]) -> None:

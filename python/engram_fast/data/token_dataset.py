@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from .files import Tokens, format_of, open_tokens
-from .files.documents import ends_after, scan_documents, segments_within
+from .files.documents import IndexFile, ends_after, index_argument, scan_documents, segments_within
 from .files.tokens import check_documents, check_integer
 
 _SCAN = 1 << 20
+# A pickle goes to every worker that is not forked; arrays of more bytes than this do not go along in silence.
+_PICKLED = 1 << 20
 
 
 class TokenDataset:
@@ -29,7 +31,7 @@ class TokenDataset:
     ----------
     path
         A raw file, `.npy`, `.parquet`, `.arrow`/`.feather`/`.ipc` (Arrow file or stream), or the prefix, `.bin` or
-        `.idx` of a Megatron pair. An array is accepted too, and is then pickled by value.
+        `.idx` of a Megatron pair. An array is accepted too.
     dtype
         The integer dtype of a raw file, for example `"uint16"`; other formats name their own, and refuse a different
         one.
@@ -49,7 +51,9 @@ class TokenDataset:
         The format where the name does not tell it (raw, npy, megatron, arrow, parquet); the column of Arrow and
         Parquet; the bytes to skip at the head of a raw file.
 
-    A pickle holds the path, never ids; the file is opened again on first use, and refused if its size has changed.
+    A pickle holds the path, never ids; the file is opened again on first use, and refused if its size has changed. An
+    index goes by its file too, where it has one (a path, or `np.load(..., mmap_mode="r")`). Arrays that lie in memory
+    alone go by value, with a warning above a megabyte.
 
     >>> np.arange(10, dtype=np.uint16).tofile("ids.bin")
     >>> dataset = TokenDataset("ids.bin", dtype="uint16", seq_len=4)
@@ -78,7 +82,7 @@ class TokenDataset:
         self._dtype = None if dtype is None else np.dtype(dtype)
         if self._dtype is not None:
             check_integer(self._dtype, "dtype")
-        self._given = documents if documents is None or documents is False else _index_argument(documents)
+        self._given = documents if documents is None or documents is False else index_argument(documents)
         self._column, self._offset = column, offset
         self._array: np.ndarray | None = None
         self._sizes: tuple[int, ...]
@@ -107,7 +111,8 @@ class TokenDataset:
                     raise TypeError(f"{self.path} is {tokens.dtype}, and dtype {self._dtype} was asked for")
             else:
                 if (now := _sizes(self.path, self.format)) != self._sizes:
-                    raise ValueError(f"{self.path} has {now} bytes, and had {self._sizes} when the dataset was made")
+                    now, then = (" and ".join(map(str, sizes)) for sizes in (now, self._sizes))
+                    raise ValueError(f"{self.path} has {now} bytes, and had {then} when the dataset was made")
                 tokens = open_tokens(
                     self.path, format=self.format, dtype=self._dtype, offset=self._offset, column=self._column
                 )
@@ -127,8 +132,8 @@ class TokenDataset:
         if self._given is None:
             return self.tokens.documents if self.eod_id is None else scan_documents(self.tokens, self.eod_id)
         index = self._given
-        if isinstance(index, str):
-            index = np.load(index, mmap_mode="r", allow_pickle=False)
+        if isinstance(index, IndexFile):
+            index = index.open()
         check_documents(index, len(self.tokens), self.path)
         return index
 
@@ -190,7 +195,7 @@ class TokenDataset:
     def check(self) -> None:
         """Read the whole file once and refuse an id outside `vocab_size`, as reading its window would."""
         if self.vocab_size is None:
-            raise ValueError("check needs vocab_size")
+            raise ValueError(f"vocab_size is None; check needs the number of ids that {self.path} may use")
         for start in range(0, len(self.tokens), _SCAN):
             self._check_ids(self.tokens.read(start, min(start + _SCAN, len(self.tokens))), start)
 
@@ -203,9 +208,23 @@ class TokenDataset:
             )
 
     def __getstate__(self) -> dict[str, Any]:
+        self._warn_of_large_arrays()
         state = self.__dict__.copy()
         state.update(_tokens=None, _index=None, _index_known=False)
         return state
+
+    def _warn_of_large_arrays(self) -> None:
+        by_value = {
+            "its ids": (self._array, "write them to a file and give its path"),
+            "its document index": (self._given, "save it with np.save and give documents the path"),
+        }
+        for what, (array, remedy) in by_value.items():
+            if isinstance(array, np.ndarray) and array.nbytes > _PICKLED:
+                warnings.warn(
+                    f"the pickle of the dataset over {self.path} holds {array.nbytes} bytes of {what}, and each worker "
+                    f"that is not forked gets them; more than {_PICKLED} should not travel: {remedy}",
+                    stacklevel=3,
+                )
 
     def __repr__(self) -> str:
         return (
@@ -224,15 +243,4 @@ def _sizes(path: str, format: str) -> tuple[int, ...]:
 def _array_argument(array: np.ndarray) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"an array of ids must be flat; its shape is {list(array.shape)}")
-    if isinstance(array, np.memmap):
-        warnings.warn(
-            f"a memory map of {array.nbytes} bytes was given: each worker would get a copy of it; give the path",
-            stacklevel=3,
-        )
     return np.asarray(array)
-
-
-def _index_argument(documents: Any) -> str | np.ndarray:
-    if isinstance(documents, (str, os.PathLike)):
-        return os.path.abspath(os.fspath(documents))
-    return np.asarray(documents)

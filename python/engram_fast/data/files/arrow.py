@@ -65,7 +65,7 @@ def flatten(column, place: str) -> tuple[list[np.ndarray], np.ndarray | None]:
         if not pa.types.is_integer(values.type):
             raise TypeError(f"{place} holds {values.type}, which is no integer type; token ids are integers")
         if values.null_count:
-            raise ValueError(f"{place} has a null at value {_first_null(values, 0)}; token ids cannot be null")
+            raise ValueError(f"{place} has a null at value {_first_null(values, len(views))}; token ids cannot be null")
         views.append(values.to_numpy(zero_copy_only=True))
         total += len(values)
     if not views:

@@ -1,6 +1,11 @@
-"""Where documents end: found by an end-of-document id, or cut out of an index."""
+"""Where documents end: found by an end-of-document id, or given as an index, an array or a file."""
 
 from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,3 +38,39 @@ def scan_documents(tokens: Tokens, eod_id: int) -> np.ndarray:
         ends.append(np.flatnonzero(ids == eod_id) + (start + 1))
     found = np.concatenate(ends)
     return found if found[-1] == len(tokens) else np.append(found, len(tokens))
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """An index that lies in a file, and is pickled as this description of the place."""
+
+    path: str
+    dtype: np.dtype | None = None  # None: a `.npy` file says it itself
+    offset: int = 0
+    shape: tuple[int, ...] = ()
+
+    def open(self) -> np.ndarray:
+        """Map the file."""
+        if self.dtype is None:
+            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+
+
+def index_argument(documents: Any) -> IndexFile | np.ndarray:
+    """What `TokenDataset(documents=...)` may be: a path, a memory map, or an array."""
+    if isinstance(documents, (str, os.PathLike)):
+        return IndexFile(os.path.abspath(os.fspath(documents)))
+    if _is_whole_map(documents):
+        return IndexFile(str(documents.filename), documents.dtype, documents.offset, documents.shape)
+    return np.asarray(documents)
+
+
+def _is_whole_map(array: Any) -> bool:
+    """Whether the array is what its file holds at its offset; a slice of it, or a private copy, is not."""
+    return (
+        isinstance(array, np.memmap)
+        and isinstance(array.base, mmap.mmap)
+        and array.filename is not None
+        and array.mode in ("r", "r+")
+        and array.flags.c_contiguous
+    )

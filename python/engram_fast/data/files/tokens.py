@@ -61,16 +61,18 @@ def check_integer(dtype: np.dtype, place: str) -> None:
 
 def check_documents(documents: np.ndarray, length: int, place: str) -> None:
     """Refuse an index that does not divide exactly `length` tokens into documents."""
-    check_integer(documents.dtype, f"the document index of {place}")
-    if documents.ndim != 1 or len(documents) == 0:
-        raise ValueError(f"the document index of {place} has shape {list(documents.shape)}; it must be [documents + 1]")
-    if documents[0] != 0 or documents[-1] != length:
-        raise ValueError(
-            f"the document index of {place} runs from {documents[0]} to {documents[-1]}; it must run from 0 to {length}"
-        )
-    falls = documents[1:] < documents[:-1]
+    check_bounds(documents, length, f"the document index of {place}")
+
+
+def check_bounds(bounds: np.ndarray, length: int, name: str) -> None:
+    """Refuse lengths added up that do not divide exactly `length` tokens; `name` is theirs in messages."""
+    if bounds.dtype.kind not in "iu":
+        raise TypeError(f"{name} holds {bounds.dtype}; it must hold integers")
+    if bounds.ndim != 1 or len(bounds) == 0:
+        raise ValueError(f"{name} has shape {list(bounds.shape)}; it must be [documents + 1]")
+    if bounds[0] != 0 or bounds[-1] != length:
+        raise ValueError(f"{name} runs from {bounds[0]} to {bounds[-1]}; it must run from 0 to {length}")
+    falls = bounds[1:] < bounds[:-1]
     if falls.any():
         at = int(np.argmax(falls))
-        raise ValueError(
-            f"the document index of {place} falls from {documents[at]} to {documents[at + 1]} after entry {at}"
-        )
+        raise ValueError(f"{name} falls from {bounds[at]} to {bounds[at + 1]} after entry {at}")
