@@ -39,6 +39,11 @@ def gate(hidden_BTMD: Tensor, keys_BTMD: Tensor, weight_MD: Tensor, *, eps: floa
     hidden, keys = hidden_BTMD.to(dtype), keys_BTMD.to(dtype)
     scale = rms_scale(hidden, eps) * rms_scale(keys, eps) / math.sqrt(hidden.shape[-1])
     score = (hidden * weight_MD.to(dtype) * keys).sum(-1) * scale
+    return gate_of_score(score, zero_is_positive=zero_is_positive)
+
+
+def gate_of_score(score: Tensor, *, zero_is_positive: bool) -> Tensor:
+    """Sigmoid of the score's signed root; the root's gradient is 0 below the floor."""
     root = score.abs().clamp_min(GATE_FLOOR).sqrt()
     signed = torch.copysign(root, score.detach()) if zero_is_positive else root * score.sign()
     return torch.sigmoid(signed)
