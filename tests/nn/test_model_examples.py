@@ -70,10 +70,12 @@ def test_demo_without_matplotlib_says_what_is_missing(tmp_path, monkeypatch, cap
 
 
 def test_tiny_training_gives_both_losses_and_curves(tmp_path, capsys) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib (the extra `plot`)")
     module = load("train_tiny")
     module.BATCH = 1
     losses = module.main(["--steps", "3", "--out", str(tmp_path / "curves.csv")])
     assert set(losses) == {"without memory", "with memory"}
     assert all(0 < loss < 10 for loss in losses.values())
     assert len((tmp_path / "curves.csv").read_text().splitlines()) == 7
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "validation loss after 3 steps" in capsys.readouterr().out
