@@ -2,20 +2,23 @@
 
     python benches/bench_nn.py [--dtype float32|bfloat16] [--compile] [--repeats 7] [--threads 2] [--cpu-time]
 
-Both sides get ready row ids. Outputs and all gradients are compared first; the ratio is that of the medians, the sides
-taking turns. Peak memory is what a fresh process holds above the weights and inputs.
+All sides get ready row ids. Outputs and all gradients are compared first; ratios are those of the medians, the sides
+taking turns. "products alone" are the projections' matrix products, which every formulation needs: the demo's time over
+theirs is what no formulation can pass. Peak memory is what a fresh process holds above the weights and inputs.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
 import math
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -103,6 +106,12 @@ def forward(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor]) -> Tensor
     return hidden
 
 
+def only_forward(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor], _weight: Tensor) -> None:
+    """Forward without gradients."""
+    with torch.no_grad():
+        forward(layers, hidden, rows)
+
+
 def train(layers: nn.ModuleList, hidden: Tensor, rows: list[Tensor], weight: Tensor) -> None:
     """Forward and backward."""
     hidden.grad = None
@@ -145,14 +154,40 @@ def verify(plain: tuple, ours: tuple) -> str:
     return f"as near to float32 as the demo's formulation: worst {worst[1]:.2g} against {worst[0]:.2g} (norms)"
 
 
-def measure(sides: dict[str, tuple], work, repeats: int, clock) -> dict[str, float]:
-    """Median seconds of each side; the sides take turns."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(repeats):
-        for name, side in sides.items():
+def products(tokens: int, dtype: torch.dtype, backward: bool) -> Callable[[], None]:
+    """A function that does the projections' products of all layers and nothing else, into memory that it has."""
+    width = HEADS * HEAD_DIM
+    embedded, weight = (torch.randn(count, width, dtype=dtype) for count in (tokens, (M + 1) * D))
+    projected = torch.empty((tokens, (M + 1) * D), dtype=dtype)
+    grads = torch.empty_like(embedded), torch.empty_like(weight)
+
+    def run() -> None:
+        for _ in range(LAYERS):
+            torch.mm(embedded, weight.t(), out=projected)
+            if backward:
+                torch.mm(projected, weight, out=grads[0])
+                torch.mm(projected.t(), embedded, out=grads[1])
+
+    return run
+
+
+def compiled(side: tuple) -> tuple:
+    """The same parts, the layers compiled; what they share with the eager side are the parameters."""
+    layers = nn.ModuleList(copy.copy(layer) for layer in side[0])
+    for layer in layers:
+        layer.compile(fullgraph=True)
+    return (layers, *side[1:])
+
+
+def measure(works: dict[str, Callable[[], None]], repeats: int, clock: Callable[[], float]) -> dict[str, float]:
+    """Median seconds of each; they take turns, after one turn that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
             start = clock()
-            work(*side)
-            times[name].append(clock() - start)
+            work()
+            if turn:
+                times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -182,7 +217,7 @@ def print_peak(side: str, dtype: torch.dtype, batch: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
-    parser.add_argument("--compile", action="store_true", help="also torch.compile both sides")
+    parser.add_argument("--compile", action="store_true", help="also both sides under torch.compile, in the same run")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu-time", action="store_true", help="processor time: for a machine that others use")
@@ -198,15 +233,8 @@ def main() -> None:
     sides = {name: build(name, dtype, options.batch) for name in ("plain", "ours")}
     print(verify(sides["plain"], sides["ours"]))
     if options.compile:
-        for name in ("plain", "ours"):
-            compiled = nn.ModuleList(sides[name][0])
-            for layer in compiled:
-                layer.compile(fullgraph=True)
-            sides[name] = (compiled, *sides[name][1:])
-
-    def only_forward(layers, hidden, rows, _weight):
-        with torch.no_grad():
-            forward(layers, hidden, rows)
+        sides |= {f"{name} compiled": compiled(side) for name, side in sides.items()}
+        print("compiled:", verify(sides["plain"], sides["ours compiled"]))
 
     record = {
         "dtype": options.dtype,
@@ -217,16 +245,16 @@ def main() -> None:
         "torch": torch.__version__,
     }
     for label, work in (("forward", only_forward), ("forward+backward", train)):
-        for side in sides.values():
-            work(*side)
-        seconds = measure(sides, work, options.repeats, clock)
+        works = {name: functools.partial(work, *side) for name, side in sides.items()}
+        works["products alone"] = products(options.batch * LENGTH, dtype, work is train)
+        seconds = measure(works, options.repeats, clock)
         record[label] = {name: round(value, 4) for name, value in seconds.items()}
-        ratio = seconds["plain"] / seconds["ours"]
-        record[label]["ratio"] = round(ratio, 2)
-        print(f"{label:17} plain {seconds['plain']:.3f} s   ours {seconds['ours']:.3f} s   {ratio:.2f} times as fast")
+        print(label)
+        for name, value in seconds.items():
+            print(f"    {name:15} {value:.3f} s   {seconds['plain'] / value:.2f} times as fast as plain")
     memory = {side: peak(side, options) for side in ("plain", "ours")}
     record["peak_mib"] = memory
-    print(f"peak of a step    plain {memory['plain']:.0f} MiB   ours {memory['ours']:.0f} MiB")
+    print(f"peak of a step: plain {memory['plain']:.0f} MiB, ours {memory['ours']:.0f} MiB")
     print(json.dumps(record))
 
 

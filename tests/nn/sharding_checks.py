@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from engram_fast.nn import Engram, EngramV41, RowwiseAdagrad, param_groups
-from engram_fast.nn.sharding import HeadShardedEmbedding, shard_tables
+from engram_fast.nn.sharding import HeadShardedTable, shard_tables
 from torch.distributed.device_mesh import init_device_mesh
 
 WORLD = 2
@@ -50,8 +50,8 @@ def check_demo(mesh, by: str, batch_sharded: bool, sparse: bool) -> None:
         near(got, want[mine], "output")
         want.square().sum().backward()
         got.square().sum().backward()
-        place = sharded.multi_head_embedding
-        part = place.rows if isinstance(place, HeadShardedEmbedding) else slice(None)
+        place = sharded.multi_head_embedding.embedding
+        part = place.rows if isinstance(place, HeadShardedTable) else slice(None)
         near(full(place.weight.grad), full(single.multi_head_embedding.weight.grad)[part], "gradient of the table")
         for (name, p), q in zip(single.named_parameters(), sharded.parameters(), strict=True):
             if "embedding" not in name:
@@ -61,7 +61,7 @@ def check_demo(mesh, by: str, batch_sharded: bool, sparse: bool) -> None:
         for optimizer in optimizers:
             optimizer.step()
         near(full(place.weight.detach()), single.multi_head_embedding.weight.detach()[part], "table after the step")
-    if isinstance(place, HeadShardedEmbedding):
+    if isinstance(place, HeadShardedTable):
         near(place.full_table(), single.multi_head_embedding.weight.detach(), "whole table")
         sharded.load_state_dict(demo(sparse).state_dict())
         near(place.weight.detach(), demo(sparse).multi_head_embedding.weight.detach()[part], "loaded table")
@@ -73,17 +73,30 @@ def check_demo(mesh, by: str, batch_sharded: bool, sparse: bool) -> None:
     raise AssertionError("a row of another head was accepted")
 
 
-def check_v41(mesh, batch_sharded: bool) -> None:
+def v41(sparse: bool) -> EngramV41:
+    """Four heads with 41 rows together, and two rows that belong to no head."""
     torch.manual_seed(0)
-    single = EngramV41(hidden_size=8, hc_mult=2, num_embeddings=31, head_dim=4, n_heads=2, max_ngram_size=3)
-    sharded = shard_tables(copy.deepcopy(single), mesh, batch_sharded=batch_sharded)
-    hidden, rows = torch.randn(4, 5, 2, 8), torch.randint(0, 31, (4, 5, 4))
+    options = {"hidden_size": 8, "hc_mult": 2, "head_dim": 4, "n_heads": 2, "max_ngram_size": 3}
+    return EngramV41(**options, num_embeddings=43, sizes=[5, 7, 12, 17], sparse=sparse)
+
+
+def check_v41(mesh, by: str, batch_sharded: bool, sparse: bool) -> None:
+    single = v41(sparse)
+    sharded = shard_tables(copy.deepcopy(single), mesh, by=by, batch_sharded=batch_sharded)
+    hidden = torch.randn(4, 5, 2, 8)
+    rows = single.head_starts + torch.stack([torch.randint(0, size, (4, 5)) for size in single.sizes], -1)
     mine = slice(2 * dist.get_rank(), 2 * dist.get_rank() + 2) if batch_sharded else slice(None)
     want, got = single(hidden, rows), sharded(hidden[mine], rows[mine])
     near(got, want[mine], "output")
     want.square().sum().backward()
     got.square().sum().backward()
-    near(full(sharded.embed.weight.grad), single.embed.weight.grad, "gradient of the table")
+    part = sharded.embed.rows if by == "heads" else slice(None)
+    near(full(sharded.embed.weight.grad), full(single.embed.weight.grad)[part], "gradient of the table")
+    if by == "heads":
+        near(sharded.embed.full_table(), single.embed.weight.detach(), "whole table")
+        single.embed.weight.data.mul_(2)
+        sharded.load_state_dict(single.state_dict())
+        near(sharded.embed.weight.detach(), single.embed.weight.detach()[part], "loaded table")
 
 
 def worker(rank: int, folder: str) -> None:
@@ -94,7 +107,9 @@ def worker(rank: int, folder: str) -> None:
         check_demo(mesh, "rows", batch_sharded, sparse=False)
         check_demo(mesh, "heads", batch_sharded, sparse=False)
         check_demo(mesh, "heads", batch_sharded, sparse=True)
-        check_v41(mesh, batch_sharded)
+        check_v41(mesh, "rows", batch_sharded, sparse=False)
+        check_v41(mesh, "heads", batch_sharded, sparse=False)
+        check_v41(mesh, "heads", batch_sharded, sparse=True)
     dist.destroy_process_group()
     if rank == 0:
         print("equal")

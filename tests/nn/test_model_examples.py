@@ -70,6 +70,7 @@ def test_demo_without_matplotlib_says_what_is_missing(tmp_path, monkeypatch, cap
 
 
 def test_tiny_training_gives_both_losses_and_curves(tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib (the extra `plot`)")
     monkeypatch.syspath_prepend(EXAMPLES)
     module = load("train_tiny")
     module.BATCH = 1
@@ -77,4 +78,5 @@ def test_tiny_training_gives_both_losses_and_curves(tmp_path, monkeypatch, capsy
     assert set(losses) == {"without memory", "with memory"}
     assert all(0 < loss < 10 for loss in losses.values())
     assert len((tmp_path / "curves.csv").read_text().splitlines()) == 7
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert "validation loss after 3 steps" in capsys.readouterr().out

@@ -238,46 +238,6 @@ def test_projections_share_one_storage_through_casts_copies_and_loads(engram, ro
     near(functional.detach(), want.detach(), 1e-6)
 
 
-class Adapter(nn.Module):
-    """What adapters put in a layer's place: the layer, and a product beside it."""
-
-    def __init__(self, base: nn.Linear) -> None:
-        super().__init__()
-        self.base, self.beside = base, nn.Linear(base.in_features, base.out_features, bias=False)
-
-    @property
-    def weight(self) -> torch.Tensor:
-        return self.base.weight
-
-    @property
-    def bias(self) -> torch.Tensor:
-        return self.base.bias
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.base(x) + self.beside(x)
-
-
-def test_adapters_and_hooks_on_projections_take_part(engram, rows, near) -> None:
-    module, hidden, ids = engram(), torch.randn(1, 3, 2, 16), rows(1, 3)
-    want = copy.deepcopy(module)
-    adapters = [Adapter(module.key_projs[1]), Adapter(module.value_proj)]
-    module.key_projs[1], module.value_proj = adapters
-    with torch.no_grad():
-        want.key_projs[1].weight += adapters[0].beside.weight
-        want.value_proj.weight += adapters[1].beside.weight
-    out = module(hidden, ids)
-    near(out.detach(), want(hidden, ids).detach(), 1e-5)
-    out.square().sum().backward()
-    assert all(adapter.beside.weight.grad.abs().sum() > 0 for adapter in adapters)
-    near(copy.deepcopy(module)(hidden, ids).detach(), out.detach(), 1e-6)
-    hooked = engram()
-    hooked.key_projs[0].register_forward_hook(lambda _module, _inputs, output: output * 0)
-    with torch.no_grad():
-        want = engram()
-        want.key_projs[0].weight.zero_(), want.key_projs[0].bias.zero_()
-    near(hooked(hidden, ids).detach(), want(hidden, ids).detach(), 1e-6)
-
-
 def test_state_goes_through_safetensors(engram, tmp_path) -> None:
     safetensors = pytest.importorskip("safetensors.torch", reason="needs safetensors")
     module = engram()

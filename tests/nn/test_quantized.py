@@ -14,12 +14,10 @@ OPTIONS = {"hidden_size": 8, "hc_mult": 2, "num_embeddings": 30, "head_dim": 64,
 
 def test_exponent_bytes() -> None:
     values = e8m0_to_float(torch.arange(256, dtype=torch.uint8))
-    assert values[127] == 1
-    assert values[0].double() == 2.0**-127
-    assert values[254].double() == 2.0**127
     assert torch.isnan(values[255])
-    exact = 2.0 ** (torch.arange(255, dtype=torch.float64) - 127)
-    assert torch.equal(values[:255].double(), exact)
+    assert torch.equal(values[1:255].double(), 2.0 ** (torch.arange(1, 255, dtype=torch.float64) - 127))
+    # 2^-127 as bits: what torch.compile of 2.4 loads makes the process read subnormal numbers as zero.
+    assert values[0].view(torch.int32) == 1 << 22
 
 
 def test_rows_are_exact() -> None:

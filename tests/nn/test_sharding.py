@@ -29,7 +29,7 @@ def test_two_processes_equal_one() -> None:
 
 def test_what_cannot_be_sharded_says_why(engram) -> None:
     from engram_fast.nn import EngramV41
-    from engram_fast.nn.sharding import HeadShardedEmbedding, shard_tables
+    from engram_fast.nn.sharding import shard_tables
 
     mesh = SimpleNamespace(ndim=1, size=lambda: 3, get_local_rank=lambda: 0)
     with pytest.raises(ValueError, match="accepted are 'rows' and 'heads'"):
@@ -39,9 +39,9 @@ def test_what_cannot_be_sharded_says_why(engram) -> None:
     with pytest.raises(ValueError, match="sparse gradients"):
         shard_tables(engram(sparse=True), mesh)
     with pytest.raises(ValueError, match="4 heads cannot be shared by 3"):
-        HeadShardedEmbedding(engram().multi_head_embedding, mesh)
+        shard_tables(engram(), mesh, by="heads")
     options = {"hidden_size": 8, "hc_mult": 2, "num_embeddings": 30, "head_dim": 32, "n_heads": 2, "max_ngram_size": 3}
     with pytest.raises(TypeError, match="only float tables"):
         shard_tables(EngramV41(**options, fp8=True), mesh)
-    with pytest.raises(ValueError, match="by rows only"):
+    with pytest.raises(ValueError, match="make it with sizes="):
         shard_tables(EngramV41(**options), mesh, by="heads")

@@ -123,7 +123,7 @@ def test_accumulated_batches_equal_one(engram, rows, near) -> None:
         near(grad, want[name], 1e-5, what=name)
 
 
-def test_a_scaled_clipped_step_with_two_optimizers(engram, rows) -> None:
+def test_a_scaled_clipped_step_with_two_optimizers(engram, rows, sparse_norm) -> None:
     """Dense and sparse parameters together: GradScaler, clipping and both optimizers move every part."""
     module = engram(sparse=True)
     groups = param_groups(module, lr=1e-2)

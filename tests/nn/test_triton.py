@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
-pytest.importorskip("triton", reason="needs triton")
+triton = pytest.importorskip("triton", reason="needs triton")
 
 HERE = Path(__file__).parent
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; none is here")
@@ -27,6 +29,8 @@ def run_checks(device: str, **environment: str) -> str:
 
 
 def test_kernels_in_the_interpreter() -> None:
+    if triton.__version__.startswith("3.0.") and int(np.__version__.split(".")[0]) >= 2:
+        pytest.skip("needs numpy 1 with Triton 3.0, whose interpreter stores nothing with numpy 2")
     assert run_checks("cpu", TRITON_INTERPRET="1").startswith("equal")
 
 
@@ -68,6 +72,8 @@ def test_kernels_compile_for_hopper_without_one(tmp_path, monkeypatch) -> None:
     if os.environ.get("TRITON_INTERPRET"):
         pytest.skip("needs Triton's compiler; TRITON_INTERPRET is set")
     compiler = pytest.importorskip("triton.compiler", reason="needs triton")
+    if "constexprs" not in inspect.signature(compiler.ASTSource).parameters:
+        pytest.skip("needs a Triton that compiles ahead with named constants (3.0 does not)")
     from engram_fast.nn import triton_gate, triton_hash
     from triton.backends.compiler import GPUTarget
 

@@ -47,7 +47,7 @@ class _Call:
     """A call that is made once, by whoever begins it first."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
-        self._work: Callable[[], Any] | None = work
+        self._work = work
         self._unbegun = threading.Lock()
         self._done = threading.Lock()
         self._done.acquire()
@@ -57,7 +57,8 @@ class _Call:
         """Make the call unless another thread has begun it."""
         if not self._unbegun.acquire(blocking=False):
             return False
-        work, self._work = self._work, None
+        work = self._work
+        del self._work  # what it holds is free when it has been made
         try:
             work()
         except BaseException as error:

@@ -111,8 +111,8 @@ class TokenDataset:
                     raise TypeError(f"{self.path} is {tokens.dtype}, and dtype {self._dtype} was asked for")
             else:
                 if (now := _sizes(self.path, self.format)) != self._sizes:
-                    now, then = (" and ".join(map(str, sizes)) for sizes in (now, self._sizes))
-                    raise ValueError(f"{self.path} has {now} bytes, and had {then} when the dataset was made")
+                    found, known = (" and ".join(map(str, sizes)) for sizes in (now, self._sizes))
+                    raise ValueError(f"{self.path} has {found} bytes, and had {known} when the dataset was made")
                 tokens = open_tokens(
                     self.path, format=self.format, dtype=self._dtype, offset=self._offset, column=self._column
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import dispatch, formula, projection
+from engram_fast.nn.bare import are_bare_norms, call_norms, is_bare
 from engram_fast.nn.documents import as_mask, look_back_limit
 from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
@@ -36,6 +38,9 @@ class Engram(nn.Module):
         layer_id: which layer this is, for rows that hold several. hasher: an ``NgramHasher`` or a ``RowHasher``, for
         calls with ``input_ids``.
         fused: the hand-written forward and backward; False: plain torch, for second derivatives.
+
+    The fused code reads the weights of the norms, the projections and the convolution. Where one of these modules has a
+    hook or is no longer the one made here (adapters, parametrizations, wrappers), it is called as in the demo instead.
     """
 
     norm1: Any  # torch does not say of what a ModuleList is one
@@ -149,22 +154,20 @@ class Engram(nn.Module):
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
         projected = projection.joint_linear(embedded.to(_input_dtype(self.value_proj)), self._projections())
-        dtype = formula.accumulate_dtype(hidden_states, projected)
-        eps = formula.default_eps(dtype) if self.norm_eps is None else self.norm_eps
-        gains = [torch.stack([norm.weight for norm in norms]).to(dtype) for norms in (self.norm1, self.norm2)]
-        weight = gains[0] * gains[1]
         conv = self.short_conv
-        if state is not None:
-            return self._stream(hidden_states, projected, weight, eps, mask, where, state, return_gate)
+        if state is not None or not (self._has_bare_norms() and is_bare(conv, ShortConv) and conv.has_bare_parts()):
+            out, gate = self._by_parts(hidden_states, projected, mask, where, state)
+            return (out, gate) if return_gate else out
+        dtype = formula.accumulate_dtype(hidden_states, projected)
         limit = look_back_limit(*hidden_states.shape[:2], **where, device=hidden_states.device)
         out, gate = dispatch.engram_mix(
             hidden_states,
             projected,
-            weight,
+            self._gate_weight(dtype),
             conv.taps().to(dtype) * conv.norm_gains().to(dtype)[..., None],
             limit,
             mask,
-            eps=eps,
+            eps=self._eps(dtype),
             conv_eps=conv.norm_eps,
             dilation=conv.dilation,
             fused=self.fused,
@@ -183,16 +186,35 @@ class Engram(nn.Module):
             self.row_hasher.reset_parameters()
         self.pack_projections()
 
-    def _stream(self, hidden, projected, weight, eps, mask, where, state, return_gate):
+    def _by_parts(self, hidden, projected, mask, where, state):
+        """Result and gate with the convolution called as the module that it is, and the norms where they must be."""
         branches, width = self.hc_mult, self.hidden_size
         keys, value = projected.split([branches * width, width], -1)
+        keys = keys.unflatten(-1, (branches, width))
         read = hidden if mask is None else hidden.masked_fill(~mask[..., None, None], 0)
-        gate = dispatch.gate(read, keys.unflatten(-1, (branches, width)), weight, eps, False, fused=self.fused)
+        dtype = formula.accumulate_dtype(hidden, projected)
+        if self._has_bare_norms():
+            gate = dispatch.gate(read, keys, self._gate_weight(dtype), self._eps(dtype), False, fused=self.fused)
+        else:
+            keys, queries = (call_norms(norms, x).to(dtype) for norms, x in ((self.norm1, keys), (self.norm2, read)))
+            gate = formula.gate_of_score((keys * queries).sum(-1) / math.sqrt(width), zero_is_positive=False)
         if mask is not None:
             gate = gate.masked_fill(~mask[..., None], 0)
         gated = gate[..., None] * value.to(gate.dtype)[:, :, None]
-        out = (gated + self.short_conv(gated, mask=mask, state=state, **where)).to(hidden.dtype)
-        return (out, gate) if return_gate else out
+        out = gated + self.short_conv(gated, mask=mask, state=state, **where)
+        if mask is not None:
+            out = out.masked_fill(~mask[..., None, None], 0)
+        return out.to(hidden.dtype), gate
+
+    def _has_bare_norms(self) -> bool:
+        return are_bare_norms([*self.norm1, *self.norm2], self.norm_eps)
+
+    def _gate_weight(self, dtype: torch.dtype) -> Tensor:
+        gains = [torch.stack([norm.weight for norm in norms]).to(dtype) for norms in (self.norm1, self.norm2)]
+        return gains[0] * gains[1]
+
+    def _eps(self, dtype: torch.dtype) -> float:
+        return formula.default_eps(dtype) if self.norm_eps is None else self.norm_eps
 
     def _projections(self) -> list[nn.Linear]:
         return [*self.key_projs, self.value_proj]

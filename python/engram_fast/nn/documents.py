@@ -42,7 +42,7 @@ def look_back_limit(
         before = segment_ids.roll(1, 1)
         first_before = segment_ids[:, :1] if last_segment is None else last_segment.to(segment_ids)[:, None]
         before = torch.where(position == 0, first_before, before)
-        start = torch.where(segment_ids != before, position, -1).cummax(1).values if length else position
+        start = torch.where(segment_ids != before, position, -1).cummax(1).values if length > 0 else position
         first = torch.full((1, 1), -1, device=device)
     # A document that begins at the row's start has zeros before it: no limit is needed, and none is wanted for a state.
     return torch.where(start > first, position - start + 1, NO_LIMIT)

@@ -5,8 +5,7 @@ arguments are tensors, numbers and the layout's JSON, so an exported graph needs
 """
 
 # No `from __future__ import annotations`: torch 2.4 reads an operator's schema from real annotations.
-from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Sequence  # noqa: UP035
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ _HASHERS: dict[str, Any] = {}  # by the layout's JSON, which contains the token 
 _KEPT = 64  # a hasher that was dropped is built again when it is needed
 
 
-# The operator's schema is read from these annotations; torch 2.4 does not know `X | None` there.
+# The operator's schema is read from these annotations; torch 2.4 knows neither `X | None` nor collections.abc there.
 @torch.library.custom_op("engram_fast::hash_rows", mutates_args=())
 def hash_rows(
     ids: Tensor,

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engram_fast.nn.bare import is_bare
+
 
 def pack(linears: Sequence[nn.Linear]) -> None:
     """Move the weights, and the biases, of the layers into one storage each. Values and Parameter objects stay."""
@@ -26,7 +28,7 @@ def pack(linears: Sequence[nn.Linear]) -> None:
 
 def joint_linear(x: Tensor, linears: Sequence[nn.Linear]) -> Tensor:
     """The outputs of all layers, side by side in the last axis."""
-    if not all(_is_bare(linear) for linear in linears):
+    if not all(is_bare(linear, nn.Linear) for linear in linears):
         return torch.cat([linear(x) for linear in linears], -1)
     joined = [_join(group) for group in _groups(linears)]
     return F.linear(x, *joined)
@@ -43,11 +45,6 @@ def _join(group: list[Tensor]) -> Tensor:
     if torch.compiler.is_compiling() or not all(_is_plain(p) for p in group) or not _adjacent(group):
         return torch.cat(group)
     return _Joined.apply(*group)
-
-
-def _is_bare(linear: nn.Module) -> bool:
-    hooks = (linear._forward_hooks, linear._forward_pre_hooks, linear._backward_hooks, linear._backward_pre_hooks)
-    return type(linear) is nn.Linear and not any(hooks)
 
 
 def _is_plain(parameter: Tensor) -> bool:

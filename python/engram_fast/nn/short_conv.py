@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engram_fast.nn import formula
+from engram_fast.nn.bare import are_bare_norms, call_norms, is_bare, to_parameters
 from engram_fast.nn.documents import as_mask, look_back_limit
 
 
@@ -116,8 +117,12 @@ class ShortConv(nn.Module):
         if x.ndim != 4 or x.shape[2:] != (self.hc_mult, self.hidden_size):
             raise ValueError(f"x has shape {tuple(x.shape)}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
         mask = as_mask(mask, x.shape[:2])
-        dtype = formula.accumulate_dtype(x, self.conv.weight)
-        normed = x.to(dtype) * formula.rms_scale(x.to(dtype), self.norm_eps)[..., None] * self.norm_gains().to(dtype)
+        dtype = formula.accumulate_dtype(x, *self.conv.parameters())
+        if are_bare_norms(self.norms, self.norm_eps):
+            scale = formula.rms_scale(x.to(dtype), self.norm_eps)[..., None]
+            normed = x.to(dtype) * scale * self.norm_gains().to(dtype)
+        else:
+            normed = call_norms(self.norms, x).to(dtype)
         if mask is not None:
             normed = normed.masked_fill(~mask[..., None, None], 0)
         limit = look_back_limit(
@@ -128,7 +133,10 @@ class ShortConv(nn.Module):
             device=x.device,
         )
         history = None if state is None else state.inputs.to(dtype)
-        out = formula.causal_conv(normed, self.taps().to(dtype), self.dilation, limit_BT=limit, history=history)
+        if is_bare(self.conv, nn.Conv1d):
+            out = formula.causal_conv(normed, self.taps().to(dtype), self.dilation, limit_BT=limit, history=history)
+        else:
+            out = self._call_conv(normed, limit, history).to(dtype)
         if self.activation:
             out = F.silu(out)
         if mask is not None:
@@ -136,6 +144,10 @@ class ShortConv(nn.Module):
         if state is not None:
             self._advance(state, normed, limit, segment_ids)
         return out.to(x.dtype)
+
+    def has_bare_parts(self) -> bool:
+        """The norms and the convolution may be read for their weights: nothing hangs on them."""
+        return is_bare(self.conv, nn.Conv1d) and are_bare_norms(self.norms, self.norm_eps)
 
     def new_state(self, batch: int) -> ConvState:
         """The state of ``batch`` sequences that have not begun."""
@@ -153,6 +165,17 @@ class ShortConv(nn.Module):
     def taps(self) -> Tensor:
         """The convolution's weights, [M, D, K]."""
         return self.conv.weight.view(self.hc_mult, self.hidden_size, self.kernel_size)
+
+    def _call_conv(self, normed: Tensor, limit: Tensor | None, history: Tensor | None) -> Tensor:
+        if limit is not None:
+            raise ValueError(
+                f"segment_ids and cu_seqlens cut the convolution at documents, which {type(self.conv).__name__} with "
+                "hooks or in the place of the module's own convolution cannot be told: pass each document on its own"
+            )
+        before = 0 if history is None else history.shape[1]
+        x = normed if history is None else torch.cat([history, normed], 1)
+        mixed = self.conv(to_parameters(self.conv, x.flatten(2).transpose(1, 2)))[..., before : x.shape[1]]
+        return mixed.transpose(1, 2).unflatten(2, x.shape[2:])
 
     def _advance(self, state: ConvState, normed: Tensor, limit: Tensor | None, segment_ids: Tensor | None) -> None:
         if torch.is_grad_enabled() and normed.requires_grad:

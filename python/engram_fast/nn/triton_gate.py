@@ -1,7 +1,6 @@
 """The gate's forward and backward as Triton kernels for CUDA; ``formula.gate`` is their oracle."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Triton 3.0's interpreter reads constexpr from real annotations.
 import math
 
 import torch

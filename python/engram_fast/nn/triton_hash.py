@@ -1,7 +1,6 @@
 """The hash as a Triton kernel for CUDA: bit for bit ``hash_torch``, its oracle; imported only where wanted."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Triton 3.0's interpreter reads constexpr from real annotations.
 import torch
 import triton
 import triton.language as tl

@@ -1,0 +1,34 @@
+"""Which submodules may be read for their weights alone: those that are what the constructor made, with nothing hung on.
+
+A hook, an adapter, a parametrization, a sharded or quantised layer in the place of one takes effect only if it is
+called. Whatever would go around a submodule asks here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def is_bare(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Exactly of its type, which parametrizations and wrappers change, and without hooks of its own."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return type(module) is kind and not any(hooks)
+
+
+def are_bare_norms(norms: Iterable[nn.Module], eps: float | None) -> bool:
+    """RMSNorms with a gain and this epsilon."""
+    return all(is_bare(norm, nn.RMSNorm) and norm.eps == eps and norm.weight is not None for norm in norms)
+
+
+def call_norms(norms: Sequence[nn.Module], x_BTMD: Tensor) -> Tensor:
+    """Each branch through its own norm, one call for each."""
+    return torch.stack([norm(to_parameters(norm, x)) for norm, x in zip(norms, x_BTMD.unbind(2), strict=True)], 2)
+
+
+def to_parameters(module: nn.Module, x: Tensor) -> Tensor:
+    """In the dtype of the module's parameters, as the module of another project expects it."""
+    first = next(module.parameters(), None)
+    return x if first is None else x.to(first.dtype)
