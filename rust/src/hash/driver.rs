@@ -240,8 +240,12 @@ impl Hasher {
                         // SAFETY: the part lies in the block and its rows in the result; the kernel was chosen for
                         // this processor.
                         unsafe {
-                            let window = window.part(part.at, len);
-                            rows_fn(plan, &window, Rows { data: out.add(at), stride: token_stride, stream });
+                            let rows = Rows { data: out.add(at), stride: token_stride, stream };
+                            if len == window.len {
+                                rows_fn(plan, &window, rows);
+                            } else {
+                                rows_fn(plan, &window.part(part.at, len), rows);
+                            }
                         }
                     }
                 }

@@ -46,6 +46,9 @@ pub struct LayerPlan {
     pub padded_group: usize,
     /// See [`MixPlan`].
     pub mix: MixPlan,
+    /// How many positions of the window and how many vectors for each mix, in the usual shape: orders from 2 on, heads in
+    /// whole vectors, one step per remainder.
+    pub usual: Option<[usize; 2]>,
     /// Whether the mix wraps at 32 bits and is sign-extended.
     pub narrow: bool,
     /// See [`Modulus`].
@@ -105,6 +108,14 @@ impl LayerPlan {
         } else {
             Modulus::TwoStep
         };
+        let usual = match &mix {
+            MixPlan::Prefix { multipliers, orders } => {
+                let consecutive = orders.first() == Some(&2) && orders.len() == multipliers.len() - 1;
+                let whole = group % LANES == 0 && modulus == Modulus::Direct;
+                (consecutive && whole).then_some([multipliers.len(), group / LANES])
+            }
+            MixPlan::PerColumn { .. } => None,
+        };
         let moduli = pad(&layer.moduli, SMALL + 1);
         let p: Vec<u32> = moduli.iter().map(|&p| if p < LARGE { p as u32 } else { 1 }).collect();
         let p_first: Vec<u32> = p.iter().map(|&p| scaled(p)).collect();
@@ -115,6 +126,7 @@ impl LayerPlan {
             group,
             padded_group: group.next_multiple_of(LANES),
             mix,
+            usual,
             narrow: layout.word_bits == 32,
             modulus,
             inv: inverse(&p),

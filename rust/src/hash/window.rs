@@ -175,10 +175,12 @@ impl<'a> Walk<'a> {
     pub fn window(&mut self) -> Window {
         let n = self.rule.max_order;
         let scratch = &mut *self.scratch;
-        let views = std::array::from_fn(|i| {
-            let k = if self.rule.reversed { (n - 1).saturating_sub(i) } else { i };
-            if self.written_out { scratch.written[k].as_ptr() } else { scratch.values[PAD - k..].as_ptr() }
-        });
+        // Views past the last are never read.
+        let mut views = [scratch.values.as_ptr(); MAX_ORDER];
+        for (i, view) in views[..n].iter_mut().enumerate() {
+            let k = if self.rule.reversed { n - 1 - i } else { i };
+            *view = if self.written_out { scratch.written[k].as_ptr() } else { scratch.values[PAD - k..].as_ptr() };
+        }
         Window { views, len: self.len, mixes: &mut scratch.mixes }
     }
 

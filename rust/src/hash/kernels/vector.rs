@@ -134,22 +134,18 @@ pub unsafe fn rows<S: Lanes, T: VectorRow>(plan: &LayerPlan, window: &Window, ro
         match &plan.mix {
             _ if plan.modulus == Modulus::Division => scalar::rows(plan, window, rows),
             MixPlan::PerColumn { coefficients } => per_column::<S, T>(plan, coefficients, window, rows),
-            MixPlan::Prefix { multipliers, orders } => {
-                let consecutive = orders.first() == Some(&2) && orders.len() == multipliers.len() - 1;
-                let whole = plan.group == plan.padded_group && plan.modulus == Modulus::Direct;
-                match (multipliers.len(), plan.group / LANES) {
-                    (2, 1) if consecutive && whole => aligned::<S, T, 2, 1>(plan, multipliers, window, rows),
-                    (3, 1) if consecutive && whole => aligned::<S, T, 3, 1>(plan, multipliers, window, rows),
-                    (4, 1) if consecutive && whole => aligned::<S, T, 4, 1>(plan, multipliers, window, rows),
-                    (2, 2) if consecutive && whole => aligned::<S, T, 2, 2>(plan, multipliers, window, rows),
-                    (3, 2) if consecutive && whole => aligned::<S, T, 3, 2>(plan, multipliers, window, rows),
-                    _ => {
-                        let mixes = &mut *window.mixes;
-                        mix::<S>(plan.narrow, multipliers, orders, window, mixes);
-                        any_shape::<S, T>(plan, orders.len(), mixes, window.len, rows);
-                    }
+            MixPlan::Prefix { multipliers, orders } => match plan.usual {
+                Some([2, 1]) => aligned::<S, T, 2, 1>(plan, multipliers, window, rows),
+                Some([3, 1]) => aligned::<S, T, 3, 1>(plan, multipliers, window, rows),
+                Some([4, 1]) => aligned::<S, T, 4, 1>(plan, multipliers, window, rows),
+                Some([2, 2]) => aligned::<S, T, 2, 2>(plan, multipliers, window, rows),
+                Some([3, 2]) => aligned::<S, T, 3, 2>(plan, multipliers, window, rows),
+                _ => {
+                    let mixes = &mut *window.mixes;
+                    mix::<S>(plan.narrow, multipliers, orders, window, mixes);
+                    any_shape::<S, T>(plan, orders.len(), mixes, window.len, rows);
                 }
-            }
+            },
         }
     }
 }
