@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engram_fast import HashLayout, NgramHasher, TokenMap, _core
+from engram_fast.cli.sources import read_token_map
 
 LAYOUT, TOKEN_MAP = "engram_layout.json", "engram_token_map.safetensors"
 IDS = np.arange(24).reshape(2, 12) % 20
@@ -41,6 +42,23 @@ def test_saving_over_another_hasher_leaves_nothing_of_it(tmp_path: Path) -> None
         hasher.save(tmp_path)
         again = NgramHasher.load(tmp_path)
         assert (again.layout, again.token_map) == (hasher.layout, hasher.token_map)
+
+
+def test_files_of_others_stay(tmp_path: Path) -> None:
+    others = ["engram_token_map.backup.safetensors", "engram_token_map.v2.safetensors", "model.safetensors"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"another's")
+    (tmp_path / f"engram_token_map.{'0' * 64}.safetensors").mkdir()
+    raw().save(tmp_path)
+    compressed(20).save(tmp_path)
+    assert {*others, LAYOUT, TOKEN_MAP} < set(os.listdir(tmp_path))
+    assert NgramHasher.load(tmp_path).token_map == compressed(20).token_map
+
+
+def test_the_command_reads_the_token_map_of_a_save_that_did_not_finish(tmp_path: Path) -> None:
+    compressed(1000).save(tmp_path)
+    assert interrupted(compressed(20), tmp_path, 2)
+    assert NgramHasher.load(tmp_path).token_map == read_token_map(tmp_path) == compressed(20).token_map
 
 
 class Crash(BaseException):

@@ -1,5 +1,6 @@
 """What `from_tokenizer` takes, and what must not change its map."""
 
+import json
 import subprocess
 import sys
 import unittest.mock as mock
@@ -214,6 +215,22 @@ def test_what_is_no_tokenizer_is_a_value_error_that_names_the_file(tmp_path, con
     file.write_bytes(b"\xff\xfe{")
     with pytest.raises(ValueError, match=r"tokenizer\.json"):
         TokenMap.from_file(file)
+
+
+@pytest.mark.parametrize("merges", [["a é"], [["a", "é"]]], ids=["lines", "lists"])
+def test_a_prefix_that_cuts_a_character_is_an_error(tmp_path, merges):
+    model = {"type": "BPE", "continuing_subword_prefix": "#", "vocab": {"a": 0, "é": 1}, "merges": merges}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    with pytest.raises(ValueError, match=r"tokenizer\.json: "):
+        TokenMap.from_file(tmp_path)
+
+
+@pytest.mark.parametrize("model", [{"type": "BPE", "merges": []}, {"type": "WordLevel", "unk_token": "a"}], ids=str)
+def test_two_pieces_of_one_id_are_an_error(tmp_path, model):
+    model["vocab"] = {"a": 0, "b": 1, "A": 1, "d": 2}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    with pytest.raises(ValueError, match='token id 1 belongs to two pieces, "A" and "b"'):
+        TokenMap.from_file(tmp_path)
 
 
 def test_a_missing_file_is_named(tmp_path):

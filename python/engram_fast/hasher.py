@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _checks, _core
-from engram_fast.layouts import HashLayout
-from engram_fast.token_map import TokenMap
+from engram_fast import _checks, _core, _hasher_files
 from engram_fast.trace import TracedNgram, trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-TOKEN_MAP_FILE = "engram_token_map.safetensors"
-_LAYOUT_FILE = "engram_layout.json"
-
-
-def _by_content(digest: str) -> str:
-    return f"engram_token_map.{digest}.safetensors"
-
-
-def _set_aside(token_map_file: Path) -> None:
-    """Renames a saved map so that only a layout that was made for it finds it; a damaged one goes."""
-    with suppress(FileNotFoundError):
-        try:
-            token_map_file.replace(token_map_file.parent / _by_content(TokenMap.load(token_map_file).digest))
-        except ValueError:
-            token_map_file.unlink()
 
 
 class NgramHasher(_core.Hasher):
@@ -76,25 +57,11 @@ class NgramHasher(_core.Hasher):
         """Write the layout and the token map into `folder` (made where missing), to lie beside a checkpoint.
 
         Safe against a crash: until the new hasher can be loaded an earlier one in the folder can, and `load` never
-        gives the rows of a mixture. Who loads or saves while another process saves something else may get a ValueError
-        from `load`; to replace a hasher in use, save into a new folder and rename that. Raises OSError where the folder
-        cannot be written.
+        gives the rows of a mixture. Two processes that save different hashers into one folder at once may leave what
+        `load` refuses until the next save; to replace a hasher in use, save into a new folder and rename that. Raises
+        OSError where the folder cannot be written.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        token_map_file = folder / TOKEN_MAP_FILE
-        # Two files cannot be replaced at once. So the layout's replacement is what counts, and the token maps of both
-        # layouts can be found by their content before and after it.
-        if self.token_map is not None:
-            self.token_map.save(folder / _by_content(self.token_map.digest))
-        else:
-            _set_aside(token_map_file)
-        _core.write_atomically(folder / _LAYOUT_FILE, self.layout.to_json().encode())
-        if self.token_map is not None:
-            # Written again, not renamed: another process that saves the same may have renamed or removed it.
-            self.token_map.save(token_map_file)
-        for file in folder.glob(_by_content("*")):
-            file.unlink(missing_ok=True)
+        _hasher_files.save(Path(folder), self.layout, self.token_map)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> NgramHasher:
@@ -103,18 +70,7 @@ class NgramHasher(_core.Hasher):
         Raises FileNotFoundError where there is no layout, ValueError where a file is damaged (the message names it) or
         the two do not match.
         """
-        folder = Path(folder)
-        layout_file = folder / _LAYOUT_FILE
-        try:
-            layout = HashLayout.from_json(layout_file.read_bytes().decode())
-        except ValueError as error:
-            raise ValueError(f"{layout_file}: {error}") from None
-        # By content it is there only if a save did not finish.
-        digest = layout.token_map_digest
-        for name in ([] if digest is None else [_by_content(digest)]) + [TOKEN_MAP_FILE]:
-            with suppress(FileNotFoundError):
-                return cls(layout, TokenMap.load(folder / name))
-        return cls(layout, None)
+        return cls(*_hasher_files.load(Path(folder)))
 
     def __repr__(self) -> str:
         return f"NgramHasher({self.layout!r}, token_map={self.token_map!r}, kernel={self.kernel!r})"

@@ -58,11 +58,10 @@ def begin_of_sentence(path: Path, tokenizer: Any) -> int | None:
 
 def read_token_map(path: Path, vocab_size: int | None = None) -> TokenMap:
     """A saved map, Megatron's JSON, a tokenizer.json, or a folder with one of them."""
-    from engram_fast import TokenMap
-    from engram_fast.hasher import TOKEN_MAP_FILE
+    from engram_fast import TokenMap, _hasher_files
 
-    if path.is_dir() and (path / TOKEN_MAP_FILE).is_file():
-        path = path / TOKEN_MAP_FILE
+    if path.is_dir():
+        path = _hasher_files.token_map_file(path) or path
     is_saved = path.suffix == ".safetensors"
     is_megatron = not is_saved and path.is_file() and _is_megatron(path)
     if (is_saved or is_megatron) and vocab_size is not None:

@@ -83,8 +83,8 @@ impl Compress {
         }
     }
 
-    /// Writes what each id contributes to `out`, straight from where it lies, or says that not all are in the usual range,
-    /// that of the token map; `out` then holds nothing of use.
+    /// Writes what each id contributes to `out`, straight from where it lies. False says that some may be outside the range of
+    /// the token map or layout: `out` then holds nothing of use, and [`Compress::apply`] is to look at each.
     #[inline]
     pub fn load(&self, ids: &Ints, row: usize, col: usize, out: &mut [i64]) -> bool {
         let Some(map) = &self.map else {
@@ -93,7 +93,7 @@ impl Compress {
         };
         let lookup = self.part_in_range(map);
         let mut all = true;
-        // Plain loads with a branch that is never taken: gather instructions are slower on the processors measured.
+        // Plain loads with a branch that is seldom taken: gather instructions are slower on the processors measured.
         ids.load_with(row, col, out, |id| {
             if (id as u64) < lookup.len() as u64 {
                 lookup[id as usize].into()

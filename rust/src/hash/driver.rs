@@ -68,8 +68,9 @@ const PIECE: usize = 4 * BLOCK;
 const STREAMED_PIECE: usize = 16 * BLOCK;
 /// Looking at fewer ids than this is done before a second thread has woken.
 const CHECKS_WORTH_SHARING: usize = 1 << 18;
-/// Results of more bytes than this are stored around the caches. `ENGRAM_FAST_STREAM_BYTES` sets another number; what is
-/// none is an error in words, so that a measurement never silently has the built-in one.
+/// Results of more bytes than this, whose tokens follow each other without a gap, are stored around the caches.
+/// `ENGRAM_FAST_STREAM_BYTES` sets another number; what is none is an error in words, so that a measurement never silently has
+/// the built-in one.
 pub(super) fn stream_bytes() -> std::result::Result<usize, String> {
     static BYTES: OnceLock<std::result::Result<usize, String>> = OnceLock::new();
     BYTES.get_or_init(|| read_bytes(std::env::var("ENGRAM_FAST_STREAM_BYTES").ok().as_deref())).clone()

@@ -115,6 +115,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Whether blocks hold several whole rows each: rows are then never cut, so walks must begin at a row's start.
     pub fn packs_rows(shape: [usize; 2]) -> bool {
+        // A block of either size must hold at least one row.
         shape[0] > 1 && shape[1] <= STREAMED_BLOCK
     }
 

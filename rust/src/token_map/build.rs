@@ -35,8 +35,9 @@ impl TokenMap {
             known_keys(&tokenizer, tokenizer.get_model().largest_id(), vocab_size, threads)?
         } else {
             let tokenizer = guarded(reading, || Around::<ModelWrapper>::from_bytes(bytes).map_err(tokenizer_error))?;
-            let largest = tokenizer.get_model().get_vocab().into_values().max();
-            known_keys(&tokenizer, largest, vocab_size, threads)?
+            let vocab = tokenizer.get_model().get_vocab();
+            refuse_shared_ids(&vocab)?;
+            known_keys(&tokenizer, vocab.into_values().max(), vocab_size, threads)?
         };
         let metadata =
             Metadata::new(Rule::NormalizedText, "tokenizer.json", Some(hex(Sha256::digest(bytes).as_slice())));
@@ -92,6 +93,19 @@ fn from_known(n: usize, known: Vec<(u32, String)>, metadata: Metadata) -> Result
     TokenMap::from_parts(lookup, holes, metadata)
 }
 
+/// The crate keeps one of two pieces that share an id, and which one differs from run to run.
+fn refuse_shared_ids(vocab: &HashMap<String, u32>) -> Result<()> {
+    let mut pieces: Vec<_> = vocab.iter().map(|(piece, id)| (*id, piece)).collect();
+    pieces.sort_unstable();
+    match pieces.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        None => Ok(()),
+        Some(pair) => {
+            let ((id, one), (_, other)) = (pair[0], pair[1]);
+            Err(Error::Tokenizer(format!("token id {id} belongs to two pieces, {one:?} and {other:?}")))
+        }
+    }
+}
+
 /// The number of ids, and the key of each that the tokenizer knows; `largest` is its model's largest id.
 fn known_keys<M: Model + Sync>(
     tokenizer: &Around<M>,
@@ -134,8 +148,9 @@ fn id_count(largest: Option<u32>, vocab_size: Option<usize>) -> Result<usize> {
     }
 }
 
+/// The crate cuts merges at bytes, unchecked: what it quotes need not be UTF-8, and Python would abort on that.
 fn tokenizer_error(error: tokenizers::Error) -> Error {
-    Error::Tokenizer(error.to_string())
+    Error::Tokenizer(String::from_utf8_lossy(error.to_string().as_bytes()).into_owned())
 }
 
 /// Damaged JSON can make the `tokenizers` crate panic; the caller gets an error instead.
@@ -143,6 +158,7 @@ fn guarded<R>(doing: &str, f: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let said = String::from_utf8_lossy(said.as_bytes());
         Err(Error::Tokenizer(format!("the tokenizers crate failed while {doing}: {said}")))
     })
 }

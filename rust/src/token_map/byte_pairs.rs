@@ -185,7 +185,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Vocab<'a> {
                 let ids: HashMap<_, _> = pieces.iter().map(|(id, piece)| (piece.clone(), *id)).collect();
                 // Files are in this order already.
                 pieces.sort_unstable_by_key(|(id, _)| *id);
-                // Which of two the crate takes is not ours to repeat.
+                // What is there twice is for the crate's reader, and for the refusal behind it.
                 if ids.len() < pieces.len() || pieces.windows(2).any(|pair| pair[0].0 == pair[1].0) {
                     return Err(A::Error::custom("a piece or an id is there twice"));
                 }

@@ -16,7 +16,8 @@ use super::plan::LayerPlan;
 use super::window::BLOCK;
 use crate::layout::MAX_ORDER;
 
-/// The window of a block: one array of at least `len` values per position of the window, `N` of them.
+/// The window of a block: one array per position of the window, `N` of them, each of `len` values and readable up to the next
+/// multiple of eight.
 #[derive(Clone, Copy)]
 pub struct Window {
     /// The arrays.
