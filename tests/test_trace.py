@@ -130,7 +130,7 @@ def test_offsets_say_which_column_a_row_belongs_to() -> None:
     ("arguments", "error", "message"),
     [
         ({"row": -1}, IndexError, "row: -1"),
-        ({"row": 13}, IndexError, "row: 13 is outside the rows of layer 1, column 0"),
+        ({"row": 13}, IndexError, r"row: 13 is outside the rows of layer 1 \(\d+ rows\), column 0"),
         ({"row": 3, "column": 4}, IndexError, "column: 4"),
         ({"row": 3, "column": -1}, IndexError, "column: -1"),
         ({"row": 3, "layer": 2}, ValueError, "layer: 2"),

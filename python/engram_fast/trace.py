@@ -169,7 +169,8 @@ def find_row(
         raise IndexError(f"column: {column} is outside the layer's {layout.columns} columns")
     columns = [_columns_with(hasher, each, row, add_offsets, column) for each in layers]
     if not any(columns) and not any(add_offsets and column is None and 0 <= row < layout.rows[each] for each in layers):
-        where = f"layer {', '.join(map(str, layers))}" + ("" if column is None else f", column {column}")
+        sizes = ", ".join(f"{each} ({layout.rows[each]} rows)" for each in layers)
+        where = f"layer {sizes}" + ("" if column is None else f", column {column}")
         raise IndexError(f"row: {row} is outside the rows of {where}")
     counts: Counter[tuple[int, int, tuple[int | None, ...], tuple[int, ...]]] = Counter()
     for ids, bounds, new in _chunks(corpus, chunk_tokens, layout.max_order - 1):

@@ -54,6 +54,14 @@ def test_arrays_grow(hasher, tokenizer, source):
     check(hasher, hashed, [tokenizer.encode(text).ids for text in texts])
 
 
+def test_what_is_reserved_stays_near_what_is_there(hasher, tokenizer):
+    """Texts without a character have tokens all the same, where the tokenizer adds some."""
+    texts = [""] * 1023 + ["t1"] + ["t1 " * 1000] * 20
+    hashed = hash_texts(texts, tokenizer, hasher)
+    check(hasher, hashed, [tokenizer.encode(text).ids for text in texts])
+    assert len(hashed.rows.base) <= 4 * len(hashed.rows)
+
+
 @pytest.mark.parametrize("source", [iter, tuple, np.array])
 def test_any_iterable(hasher, tokenizer, source):
     check(hasher, hash_texts(source(TEXTS), tokenizer, hasher), [tokenizer.encode(text).ids for text in TEXTS])

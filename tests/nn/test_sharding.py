@@ -43,5 +43,11 @@ def test_what_cannot_be_sharded_says_why(engram) -> None:
     options = {"hidden_size": 8, "hc_mult": 2, "num_embeddings": 30, "head_dim": 32, "n_heads": 2, "max_ngram_size": 3}
     with pytest.raises(TypeError, match="only float tables"):
         shard_tables(EngramV41(**options, fp8=True), mesh)
+    one = SimpleNamespace(ndim=1, size=lambda: 1, get_local_rank=lambda: 0)
+    both = torch.nn.ModuleList([engram(), EngramV41(**options)])
     with pytest.raises(ValueError, match="make it with sizes="):
-        shard_tables(EngramV41(**options), mesh, by="heads")
+        shard_tables(both, one, by="heads")
+    assert type(both[0].multi_head_embedding.embedding) is torch.nn.Embedding
+    twice = shard_tables(engram(), one, by="heads")
+    with pytest.raises(ValueError, match="rows is sharded already"):
+        shard_tables(twice, one, by="heads")

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
 from engram_fast.nn import dispatch  # noqa: E402
+from engram_fast.nn.bare import to_parameters  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 
@@ -44,6 +45,12 @@ def wrapper(module: nn.Module, name: str) -> None:
     setattr(module.get_submodule(parent), child, Wrapper(module.get_submodule(name)))
 
 
+def own_forward(module: nn.Module, name: str) -> None:
+    inner = module.get_submodule(name)
+    forward = inner.forward
+    inner.forward = lambda *inputs, **options: 2 * forward(*inputs, **options)
+
+
 def results(module, hidden, ids, **where) -> list[torch.Tensor]:
     hidden = hidden.clone().requires_grad_()
     out, gate = module(hidden, ids, return_gate=True, **where)
@@ -52,7 +59,7 @@ def results(module, hidden, ids, **where) -> list[torch.Tensor]:
     return [out.detach(), gate.detach(), hidden.grad, table, projection]
 
 
-@pytest.mark.parametrize("change", [hook, parametrization, wrapper])
+@pytest.mark.parametrize("change", [hook, parametrization, wrapper, own_forward])
 @pytest.mark.parametrize("name", READ_BY_THE_FUSED_CODE)
 def test_a_changed_submodule_is_called(engram, rows, near, name, change) -> None:
     hidden, ids = torch.randn(2, 12, 2, 16), rows(2, 12)
@@ -65,6 +72,29 @@ def test_a_changed_submodule_is_called(engram, rows, near, name, change) -> None
         want.get_submodule(name).weight.mul_(2)
     for got, expected in zip(results(changed, hidden, ids, **where), results(want, hidden, ids, **where), strict=True):
         near(got, expected, 1e-4)
+
+
+class Bytes(nn.Module):
+    """A projection whose weight is kept as bytes, as four-bit layers keep it: what it computes in is not its dtype."""
+
+    def __init__(self, inner: nn.Linear) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3, dtype=torch.uint8), requires_grad=False)
+        self.matrix, self.offset = inner.weight.detach(), inner.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert x.dtype == torch.float32
+        return nn.functional.linear(x, self.matrix, None if self.offset is None else self.offset.detach())
+
+
+def test_the_input_of_a_quantised_projection_is_not_cast_to_bytes(engram, rows, near) -> None:
+    hidden, ids = torch.randn(2, 12, 2, 16), rows(2, 12)
+    changed, want = engram(), engram()
+    changed.value_proj = Bytes(changed.value_proj)
+    near(changed(hidden, ids), want(hidden, ids), 1e-5)
+    table = nn.Linear(4, 4, bias=False)
+    assert to_parameters(Bytes(table), torch.ones(2, 4, dtype=torch.bfloat16)).dtype == torch.float32
+    assert to_parameters(table.double(), torch.ones(2, 4)).dtype == torch.float64
 
 
 def test_hooks_of_every_kind_run(engram, rows) -> None:

@@ -1,4 +1,4 @@
-"""`Background`: one thread that makes calls in order, handed over as cheaply as Python can."""
+"""`Background`: calls made by one thread beside the caller, or by the caller where the thread has not begun them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Background:
-    """Calls are made one after another in a thread of their own; `wait` returns, or raises, once per call, in order.
+    """`start` hands a call to a thread; `wait` returns when the earliest call is made, or raises its error.
 
     A call that the thread has not begun when it is waited for is made by the caller instead: where every core is busy
     the thread may be given one only milliseconds after it was woken.
@@ -18,10 +18,10 @@ class Background:
     Not an executor: its futures cost 0.1 ms and more per batch beside busy workers on two cores, as much as hashing.
     """
 
-    def __init__(self, name: str = "engram-rows") -> None:
+    def __init__(self) -> None:
         self._handed_over: SimpleQueue[_Call | None] = SimpleQueue()
         self._waited_for: deque[_Call] = deque()
-        self._thread = threading.Thread(target=_run, args=(self._handed_over,), name=name, daemon=True)
+        self._thread = threading.Thread(target=_run, args=(self._handed_over,), name="engram-rows", daemon=True)
 
     def __enter__(self) -> Background:
         self._thread.start()

@@ -13,9 +13,12 @@ from torch import Tensor, nn
 
 
 def is_bare(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Exactly of its type, which parametrizations and wrappers change, and without hooks of its own."""
+    """Exactly of its type, which parametrizations and wrappers change, and without hooks or a `forward` of its own.
+
+    Libraries that move weights in and out of memory replace `forward` on the instance.
+    """
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return type(module) is kind and not any(hooks)
+    return type(module) is kind and not any(hooks) and "forward" not in vars(module)
 
 
 def are_bare_norms(norms: Iterable[nn.Module], eps: float | None) -> bool:
@@ -29,6 +32,15 @@ def call_norms(norms: Sequence[nn.Module], x_BTMD: Tensor) -> Tensor:
 
 
 def to_parameters(module: nn.Module, x: Tensor) -> Tensor:
-    """In the dtype of the module's parameters, as the module of another project expects it."""
-    first = next(module.parameters(), None)
-    return x if first is None else x.to(first.dtype)
+    """In the dtype that the module computes in.
+
+    That of its weight, or of another parameter where a quantised layer keeps the weight as bytes or behind a call.
+    """
+    weight = getattr(module, "weight", None)
+    tensors = [weight] if isinstance(weight, Tensor) else []
+    floating = (tensor.dtype for tensor in [*tensors, *module.parameters()] if tensor.dtype.is_floating_point)
+    dtype = next(floating, None)
+    if dtype is None:
+        # Bytes alone say nothing: such layers take what they are given, or float32 where the table is narrower.
+        dtype = torch.promote_types(x.dtype, torch.float32) if tensors or weight is not None else x.dtype
+    return x.to(dtype)

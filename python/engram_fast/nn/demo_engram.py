@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import dispatch, formula, projection
-from engram_fast.nn.bare import are_bare_norms, call_norms, is_bare
+from engram_fast.nn.bare import are_bare_norms, call_norms, is_bare, to_parameters
 from engram_fast.nn.documents import as_mask, look_back_limit
 from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
 from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
@@ -153,7 +153,7 @@ class Engram(nn.Module):
         embedded = self.multi_head_embedding(own).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
-        projected = projection.joint_linear(embedded.to(_input_dtype(self.value_proj)), self._projections())
+        projected = projection.joint_linear(to_parameters(self.value_proj, embedded), self._projections())
         conv = self.short_conv
         if state is not None or not (self._has_bare_norms() and is_bare(conv, ShortConv) and conv.has_bare_parts()):
             out, gate = self._by_parts(hidden_states, projected, mask, where, state)
@@ -227,8 +227,3 @@ class Engram(nn.Module):
     def __setstate__(self, state):
         super().__setstate__(state)  # after a copy or a load each parameter has a storage of its own
         self.pack_projections()
-
-
-def _input_dtype(linear: nn.Linear) -> torch.dtype:
-    """Tables may be kept in another dtype than the projections; a quantised layer has no weight to tell its own."""
-    return linear.weight.dtype if isinstance(linear.weight, Tensor) else torch.float32

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from engram_fast.nn import dispatch, formula
+from engram_fast.nn.bare import to_parameters
 from engram_fast.nn.documents import as_mask
 from engram_fast.nn.quantized import QuantizedEmbedding, dequantize_blocks
 from engram_fast.nn.row_check import check_rows, table_rows
@@ -135,7 +136,7 @@ class EngramV41(nn.Module):
         embedded = self.embed(table_rows(own, self.head_sizes, self.head_starts, True)).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
-        projected = self.wkv(embedded.to(self.wkv.weight.dtype))
+        projected = self.wkv(to_parameters(self.wkv, embedded))
         keys, value = projected.split([self.hc_mult * self.hidden_size, self.hidden_size], -1)
         dtype = formula.accumulate_dtype(hidden_states, projected)
         weight = self.q_weight.to(dtype) * self.k_weight.to(dtype)

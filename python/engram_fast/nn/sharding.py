@@ -38,17 +38,30 @@ def shard_tables(model: nn.Module, mesh: DeviceMesh, *, by: str = "rows", batch_
         raise ValueError(f"by={by!r} is not known; accepted are 'rows' and 'heads'")
     if mesh.ndim != 1:
         raise ValueError(f"the mesh has {mesh.ndim} axes; pass the one to shard over, as in mesh['tensor']")
-    for module in list(model.modules()):
-        if isinstance(module, (MultiHeadEmbedding, EngramV41)):
-            name = "embed" if isinstance(module, EngramV41) else "embedding"
-            table = getattr(module, name)
-            if not isinstance(table, nn.Embedding):
-                raise TypeError(f"only float tables can be sharded, not {type(table).__name__}")
-            if by == "heads":
-                setattr(module, name, HeadShardedTable(table, _head_sizes(module), mesh, batch_sharded=batch_sharded))
-            else:
-                _shard_rows(module, name, mesh, batch_sharded)
+    tables = [
+        (module, "embed" if isinstance(module, EngramV41) else "embedding")
+        for module in model.modules()
+        if isinstance(module, (MultiHeadEmbedding, EngramV41))
+    ]
+    # All are looked at before the first is replaced.
+    for module, name in tables:
+        _check_table(getattr(module, name))
+        if by == "heads":
+            _head_sizes(module)
+    for module, name in tables:
+        if by == "heads":
+            table = HeadShardedTable(getattr(module, name), _head_sizes(module), mesh, batch_sharded=batch_sharded)
+            setattr(module, name, table)
+        else:
+            _shard_rows(module, name, mesh, batch_sharded)
     return model
+
+
+def _check_table(table: nn.Module) -> None:
+    if not isinstance(table, nn.Embedding):
+        raise TypeError(f"only float tables can be sharded, not {type(table).__name__}")
+    if isinstance(table, HeadShardedTable) or isinstance(table.weight, DTensor):
+        raise ValueError(f"a table of {table.num_embeddings} rows is sharded already")
 
 
 def _head_sizes(module: MultiHeadEmbedding | EngramV41) -> tuple[int, ...]:
