@@ -115,7 +115,7 @@ def worker(rank: int, folder: str) -> None:
     dist.destroy_process_group()
     if rank == 0:
         print("equal", flush=True)
-    # Threads of gloo may outlive the group, and abort a process that is torn down around them (seen once in thirty runs).
+    # Threads of gloo may outlive the group, and abort a process that is torn down around them (once in thirty runs).
     os._exit(0)
 
 
