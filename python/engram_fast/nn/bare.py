@@ -42,5 +42,5 @@ def to_parameters(module: nn.Module, x: Tensor) -> Tensor:
     dtype = next(floating, None)
     if dtype is None:
         # Bytes alone say nothing: such layers take what they are given, or float32 where the table is narrower.
-        dtype = torch.promote_types(x.dtype, torch.float32) if tensors or weight is not None else x.dtype
+        dtype = torch.promote_types(x.dtype, torch.float32) if weight is not None else x.dtype
     return x.to(dtype)

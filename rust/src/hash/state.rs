@@ -46,7 +46,7 @@ impl RowState {
         places.ids.load(row, count - new, raw);
         if let Some(mask) = places.mask {
             let mut live = [0; MAX_ORDER];
-            mask.load(row, count - new, &mut live[..new]);
+            mask.load_flags(row, count - new, &mut live[..new]);
             raw.iter_mut().zip(live).filter(|&(_, live)| live == 0).for_each(|(id, _)| *id = 0);
         }
         self.known = (self.known + new).min(reach);

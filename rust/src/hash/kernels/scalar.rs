@@ -88,8 +88,8 @@ fn lanes<T>(values: &[T], first: usize) -> &[T; LANES] {
     values[first..].first_chunk().expect("the plan's arrays are padded to whole vectors")
 }
 
-/// Eight columns, the usual number of heads. The compiler makes some fifty SSE2 instructions of it, if it is not inlined: only as arguments are the
-/// arrays known not to overlap. (A loop over slices of unknown length became five times as many.)
+/// Eight columns, the usual number of heads. The compiler makes some fifty SSE2 instructions of it, if it is not inlined:
+/// only as arguments are the arrays known not to overlap. (A loop over slices of unknown length became five times as many.)
 #[inline(never)]
 fn eight<T: Row>(
     double: f64,
