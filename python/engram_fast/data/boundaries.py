@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..context import segments_from_position_ids
 from .files.tokens import check_bounds
 
 SEGMENTS = ("segment_ids", "seq_idx")
@@ -21,18 +22,16 @@ KEYS = (*SEGMENTS, *LENGTHS, *POSITIONS, MASK)
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A NumPy view of a tensor (copied only from a device), or the array of anything else."""
+    """Return a NumPy view of a tensor (a copy, if it lies on a device), or the array of anything else."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     return np.asarray(value)
 
 
-def boundaries_of(
-    batch: Mapping[str, Any], shape: tuple[int, ...], ignore: Sequence[str] = ()
-) -> dict[str, np.ndarray]:
+def boundaries_of(batch: Mapping[str, Any], shape: tuple[int, ...], ignore: Sequence[str] = ()) -> dict[str, Any]:
     """`mask` and `segment_ids` for `hash_batch`, each in the shape of the ids and only where the batch tells it."""
     batch = {key: batch[key] for key in KEYS if key in batch and key not in ignore}
-    where: dict[str, np.ndarray] = {}
+    where: dict[str, Any] = {}
     segments = _segments(batch, shape)
     mask = batch.get(MASK)
     if mask is not None:
@@ -57,7 +56,7 @@ def _segments(batch: Mapping[str, Any], shape: tuple[int, ...]) -> np.ndarray | 
             return segments_of_lengths(as_array(batch[key]), shape, key)
     for key in POSITIONS:
         if batch.get(key) is not None:
-            return segments_of_positions(_of_shape(as_array(batch[key]), shape, key))
+            return segments_from_position_ids(_of_shape(as_array(batch[key]), shape, key))
     return None
 
 
@@ -67,17 +66,6 @@ def segments_of_lengths(cumulative: np.ndarray, shape: tuple[int, ...], key: str
     check_bounds(bounds, int(np.prod(shape)), key)
     lengths: np.ndarray = np.diff(bounds.astype(np.int64))
     return np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), lengths).reshape(shape)
-
-
-def segments_of_positions(positions: np.ndarray) -> np.ndarray:
-    """Segment numbers from position ids: one begins where the position is 0, or is not the one before it plus 1.
-
-    Not only "where it is 0": RoBERTa-like models count from 2, and a packed piece may begin inside a document.
-    """
-    segments = np.zeros(positions.shape, np.int32)
-    here = positions[..., 1:]
-    np.cumsum((here == 0) | (here != positions[..., :-1] + 1), axis=-1, out=segments[..., 1:])
-    return segments
 
 
 def _of_shape(array: np.ndarray, shape: tuple[int, ...], key: str) -> np.ndarray:

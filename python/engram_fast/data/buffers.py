@@ -1,4 +1,4 @@
-"""`Buffers`: memory for rows that comes back by itself once nobody holds the tensor any more."""
+"""`Buffers`: memory for rows that is used again as soon as no tensor refers to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Buffers:
         self._free: deque[np.ndarray] = deque(maxlen=KEPT)
 
     def take(self, shape: Sequence[int], dtype: np.dtype) -> Any:
-        """A tensor of `shape`, its content undefined."""
+        """Return a tensor of `shape` with undefined content."""
         import torch
 
         size = math.prod(shape) * dtype.itemsize

@@ -25,6 +25,7 @@ class PadCollate:
         self.ids_key = ids_key
 
     def __call__(self, examples: Sequence[Any]) -> Any:
+        """Return the batch of `examples`; those that are no mapping with ids go to torch's default collate."""
         import torch
         from torch.utils.data import default_collate
 
@@ -73,7 +74,7 @@ def _per_token(value: Any, length: int) -> bool:
 
 
 def _tensor(value: Any, is_ids: bool) -> Any:
-    """A tensor of its own memory; ids in a dtype that embeddings refuse, and unsigned integers, become int64."""
+    """Copy into a tensor; ids in a dtype that embeddings refuse, and unsigned integers, become int64."""
     import torch
 
     if isinstance(value, torch.Tensor):

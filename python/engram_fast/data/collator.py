@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .collate import PadCollate
 from .rows import DEFAULT_KEY, RowWriter
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..hasher import NgramHasher
 
 
 class EngramCollator:
@@ -44,13 +49,13 @@ class EngramCollator:
 
     def __init__(
         self,
-        hasher: Any,
+        hasher: NgramHasher,
         base: Callable[[Sequence[Any]], Any] | None = None,
         layer_axis: int = 1,
         *,
         per_layer: bool = False,
         layers: Sequence[int] | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         add_offsets: bool | None = None,
         num_threads: int | None = None,
         pin_memory: bool = False,
@@ -75,11 +80,12 @@ class EngramCollator:
         )
 
     @property
-    def hasher(self) -> Any:
-        """The hasher that was given."""
+    def hasher(self) -> NgramHasher:
+        """Return the hasher."""
         return self._writer.hasher
 
     def __call__(self, examples: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        """Return the batch of `base` with the rows."""
         return self._writer.add(self.base(examples, *args, **kwargs))
 
     def __repr__(self) -> str:

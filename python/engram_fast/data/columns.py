@@ -23,7 +23,7 @@ class Columns:
 
     ids: np.ndarray
     starts: np.ndarray
-    where: dict[str, np.ndarray]
+    where: dict[str, Any]
     shape: tuple[int, int] | None = None
     torch: bool = False
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .boundaries import boundaries_of
 from .rows import DEFAULT_KEY, check_absent, check_present, probe_rows
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..hasher import NgramHasher
+
 
 def grain_rows(
-    hasher: Any,
+    hasher: NgramHasher,
     *,
     key: str = DEFAULT_KEY,
     ids_key: str = "input_ids",
-    dtype: Any = np.int32,
+    dtype: DTypeLike = np.int32,
     num_threads: int | None = 1,
     ignore: tuple[str, ...] = (),
     **options: Any,
 ) -> Any:
-    """A `grain.transforms.Map` for `dataset.map(...)` or the operations of a `grain.DataLoader`.
+    """Return a `grain.transforms.Map` for `dataset.map(...)` or the operations of a `grain.DataLoader`.
 
     An element {"input_ids": [T]} gets `engram_rows` [L, T, C], a batch [B, T] gets [B, L, T, C]: NumPy, int32 unless
     another dtype is asked for, so no 64-bit integers reach the device. `options`: layers, add_offsets.
@@ -36,11 +41,11 @@ def grain_rows(
 def _transform_class() -> type:
     import grain
 
-    class GrainRows(grain.transforms.Map):
+    class GrainRows(grain.transforms.Map):  # type: ignore[misc, unused-ignore]
         """Adds rows to an element or a batch of elements."""
 
         def __init__(
-            self, hasher: Any, key: str, ids_key: str, ignore: tuple[str, ...], options: dict[str, Any]
+            self, hasher: NgramHasher, key: str, ids_key: str, ignore: tuple[str, ...], options: dict[str, Any]
         ) -> None:
             self.hasher, self.key, self.ids_key, self.ignore, self.options = hasher, key, ids_key, ignore, options
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .background import Background
 from .rows import DEFAULT_KEY, RowWriter
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..hasher import NgramHasher
 
 # Seconds. A consumer that is back sooner leaves the thread no time but the loader's own. Beside workers that keep every
 # core busy, waking it (0.1 to 0.2 ms) then cost more than it saved; beside a loader that only waits it would save.
@@ -16,12 +21,12 @@ PAYS = 0.5e-3
 
 def with_rows(
     loader: Iterable[Any],
-    hasher: Any,
+    hasher: NgramHasher,
     *,
     layer_axis: int = 1,
     per_layer: bool = False,
     layers: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     add_offsets: bool | None = None,
     num_threads: int | None = 1,
     pin_memory: bool = False,

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _checks
-
+from .. import _checks
 from .columns import Columns, columns_of_arrow, columns_of_mapping
 from .rows import DEFAULT_KEY, check_absent, probe_rows
+
+if TYPE_CHECKING:
+    from ..hasher import NgramHasher
 
 OPTIONS = ("layers", "dtype", "add_offsets", "num_threads")
 
 
 def map_batch(
     batch: Any,
-    hasher: Any,
+    hasher: NgramHasher,
     *,
     column: str = "input_ids",
     key: str = DEFAULT_KEY,
@@ -27,7 +29,7 @@ def map_batch(
     ignore: Sequence[str] = (),
     **options: Any,
 ) -> Any:
-    """The batch with a column of rows: for example i an array [T_i, L, C] (`layer_axis=-2`) or [L, T_i, C] (1).
+    """Return the batch with a column of rows: for example i an array [T_i, L, C] (`layer_axis=-2`) or [L, T_i, C] (1).
 
     `batch` is a pyarrow Table or RecordBatch, and comes back as one with a nested list column (of fixed-size lists,
     or of plain lists with `fixed_size=False`, which Spark needs); or a mapping of columns (lists, arrays, tensors),
@@ -66,9 +68,10 @@ def _is_arrow(batch: Any) -> bool:
     raise TypeError(f"the batch is a {type(batch).__name__}; it must be an Arrow table or a mapping of columns")
 
 
-def _hash(columns: Columns, hasher: Any, layer_axis: int, options: Mapping[str, Any]) -> np.ndarray:
+def _hash(columns: Columns, hasher: NgramHasher, layer_axis: int, options: Mapping[str, Any]) -> np.ndarray:
     """Rows [N, L, C] of all examples one after another, or [L, N, C] for layer_axis 1."""
-    return _checks.hasher(hasher).hash_batch(
+    _checks.hasher(hasher)
+    return hasher.hash_batch(
         columns.ids, cu_seqlens=columns.starts, layer_axis=-2 if layer_axis == -2 else 0, **columns.where, **options
     )
 
@@ -92,7 +95,7 @@ def _split(columns: Columns, rows: np.ndarray, layer_axis: int) -> Any:
 
 
 def append_arrow(batch: Any, key: str, columns: Columns, rows: np.ndarray, layer_axis: int, fixed_size: bool) -> Any:
-    """The Arrow batch with its rows as a nested column, whose values are the memory of `rows` (for layer_axis -2)."""
+    """Return the Arrow batch with a nested column of rows; for layer_axis -2 its values are the memory of `rows`."""
     import pyarrow as pa
 
     width = rows.shape[-1]
@@ -139,11 +142,12 @@ class AddRows:
       `frame.mapInArrow(add.record_batches, schema)` with the schema of `add.arrow_schema`
     """
 
-    def __init__(self, hasher: Any, **options: Any) -> None:
+    def __init__(self, hasher: NgramHasher, **options: Any) -> None:
         self.hasher = hasher
         self.options = options
 
     def __call__(self, batch: Any) -> Any:
+        """Return the batch with the rows, as `map_batch` does."""
         return map_batch(batch, self.hasher, **self.options)
 
     def record_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -152,7 +156,7 @@ class AddRows:
             yield self(batch)
 
     def arrow_schema(self, schema: Any) -> Any:
-        """The schema of the batches that come out for batches of `schema`."""
+        """Return the schema of the batches that come out for batches of `schema`."""
         import pyarrow as pa
 
         options = {name: self.options[name] for name in ("layers", "dtype", "add_offsets") if name in self.options}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _checks
+from .. import _checks
+
+if TYPE_CHECKING:
+    from ..hasher import NgramHasher
 
 # A chunk ends at either: enough texts for every core, little enough text that its encodings take little memory.
 CHUNK = 1024
@@ -40,7 +43,7 @@ class HashedTexts:
 def hash_texts(
     texts: Iterable[str],
     tokenizer: Any,
-    hasher: Any,
+    hasher: NgramHasher,
     *,
     add_special_tokens: bool = True,
     chunk: int = CHUNK,
@@ -71,7 +74,7 @@ def hash_texts(
 
 
 def backend_of(tokenizer: Any) -> Any:
-    """The `tokenizers.Tokenizer` of a tokenizer."""
+    """Return the `tokenizers.Tokenizer` of a tokenizer."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         if not hasattr(tokenizer, "encode_batch") or not hasattr(tokenizer, "padding"):
@@ -116,7 +119,7 @@ class _Growing:
     another kind than the rest.
     """
 
-    def __init__(self, hasher: Any, options: dict[str, Any], characters: int | None) -> None:
+    def __init__(self, hasher: NgramHasher, options: dict[str, Any], characters: int | None) -> None:
         self._hasher = _checks.hasher(hasher)
         self._options = {name: value for name, value in options.items() if name != "dtype"}
         self._characters, self._seen = characters, 0

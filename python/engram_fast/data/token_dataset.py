@@ -63,7 +63,7 @@ class TokenDataset:
 
     def __init__(
         self,
-        path: str | os.PathLike | np.ndarray,
+        path: str | os.PathLike[str] | np.ndarray,
         *,
         dtype: Any = None,
         seq_len: int | None,

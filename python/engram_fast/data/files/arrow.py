@@ -6,6 +6,8 @@ Parquet file is compressed: its column is decoded into memory once per process, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .tokens import Tokens
@@ -38,14 +40,14 @@ def _check_column(names: list[str], column: str, path: str) -> None:
         raise ValueError(f"{path} has no column {column!r}; it has {names}")
 
 
-def tokens_of_column(column, place: str) -> Tokens:
-    """The ids of a chunked array without a copy, and its rows as documents."""
+def tokens_of_column(column: Any, place: str) -> Tokens:
+    """Read the ids of a chunked array without a copy, and its rows as documents."""
     flat, documents = flatten(column, place)
     return Tokens(flat, documents, place)
 
 
-def flatten(column, place: str) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """The integers of an Arrow (chunked) array as NumPy views, and the row starts [rows + 1] of a list column."""
+def flatten(column: Any, place: str) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Read the integers of an Arrow (chunked) array as NumPy views, and the row starts [rows + 1] of a list column."""
     import pyarrow as pa
 
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -73,16 +75,16 @@ def flatten(column, place: str) -> tuple[list[np.ndarray], np.ndarray | None]:
     return views, np.concatenate(starts) if is_list else None
 
 
-def _is_list(kind) -> bool:
+def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
     if isinstance(kind, pa.ExtensionType):
         kind = kind.storage_type
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _list_values(chunk) -> tuple[object, np.ndarray]:
-    """The values below a list array (its slice respected), and the end of each row among them."""
+def _list_values(chunk: Any) -> tuple[Any, np.ndarray]:
+    """Return the values below a list array (its slice respected), and the end of each row among them."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(chunk.type):
@@ -93,6 +95,6 @@ def _list_values(chunk) -> tuple[object, np.ndarray]:
     return chunk.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets[1:] - offsets[0]
 
 
-def _first_null(array, chunk: int) -> str:
+def _first_null(array: Any, chunk: int) -> str:
     at = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
     return f"{at} of chunk {chunk}"

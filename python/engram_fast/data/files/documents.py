@@ -31,7 +31,7 @@ def segments_within(documents: np.ndarray, start: int, length: int) -> np.ndarra
 
 
 def scan_documents(tokens: Tokens, eod_id: int) -> np.ndarray:
-    """The document starts [documents + 1] of a file; what follows the last `eod_id` is a document as well."""
+    """Return the document starts [documents + 1] of a file; ids after the last `eod_id` are a document too."""
     ends = [np.zeros(1, np.int64)]
     for start in range(0, len(tokens), _SCAN):
         ids = tokens.read(start, min(start + _SCAN, len(tokens)))
@@ -52,12 +52,13 @@ class IndexFile:
     def open(self) -> np.ndarray:
         """Map the file."""
         if self.dtype is None:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+            index: np.ndarray = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            return index
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
 def index_argument(documents: Any) -> IndexFile | np.ndarray:
-    """What `TokenDataset(documents=...)` may be: a path, a memory map, or an array."""
+    """Convert `TokenDataset(documents=...)`: a path, a memory map, or an array."""
     if isinstance(documents, (str, os.PathLike)):
         return IndexFile(os.path.abspath(os.fspath(documents)))
     if _is_whole_map(documents):

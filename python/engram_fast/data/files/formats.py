@@ -22,7 +22,7 @@ _SUFFIXES = {
 
 
 def format_of(path: str) -> str:
-    """The format a path names by its suffix, or by a Megatron index that lies beside it; otherwise raw."""
+    """Return the format that a path names by its suffix or by a Megatron index beside it, else `raw`."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]

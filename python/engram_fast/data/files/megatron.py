@@ -1,6 +1,6 @@
-"""Megatron's indexed datasets: ids in `.bin`; dtype, sequences and documents in `.idx` (format version 1).
+r"""Megatron's indexed datasets: ids in `.bin`; dtype, sequences and documents in `.idx` (format version 1).
 
-The `.idx` file, little-endian: the magic `MMIDIDX\\0\\0`, u64 version, u8 dtype code, u64 sequences S, u64 entries of
+The `.idx` file, little-endian: the magic `MMIDIDX\0\0`, u64 version, u8 dtype code, u64 sequences S, u64 entries of
 the document index D, then i32 [S] lengths in tokens, i64 [S] places in `.bin` in bytes, i64 [D] document index (in
 sequences, from 0 to S), and in multimodal files i8 [S] modes, which are not read here.
 """
@@ -32,7 +32,7 @@ def is_index(path: str) -> bool:
 
 
 def pair_of(path: str) -> tuple[str, str]:
-    """The `.bin` and the `.idx` path of a prefix or of either file."""
+    """Return the `.bin` and the `.idx` path of a prefix or of either file."""
     stem = path[:-4] if path.endswith((".bin", ".idx")) else path
     return f"{stem}.bin", f"{stem}.idx"
 

@@ -38,7 +38,7 @@ class Tokens:
         return self.chunks[0].dtype if self.chunks else np.dtype(np.int64)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """The ids of positions start..stop as the file stores them; a view where they lie in one chunk."""
+        """Return the ids of positions start..stop as the file stores them: a view, if one chunk holds them all."""
         if len(self.chunks) == 1:
             return self.chunks[0][start:stop]
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
