@@ -114,8 +114,13 @@ def segments_from_position_ids(position_ids: ArrayLike) -> NDArray[np.int64]:
     positions = as_integers(position_ids, "position_ids", False)
     if positions.ndim not in (1, 2):
         raise ValueError(f"position_ids: expected [N] or [B, T], got the shape {list(positions.shape)}")
-    begins = np.ones(positions.shape, dtype=bool)
-    new, old = positions[..., 1:], positions[..., :-1]
-    # One more than the largest number wraps: comparing it as well keeps the successor exact in every dtype.
-    begins[..., 1:] = (new == 0) | (new != old + np.ones((), positions.dtype)) | (new < old)
-    return np.cumsum(begins, axis=-1, dtype=np.int64) - 1
+    # Compared as one flat row: NumPy takes twice as long over the strided views of a short-rowed table.
+    flat = np.ascontiguousarray(positions).reshape(-1)
+    begins = np.zeros(flat.shape, dtype=bool)
+    new, old = flat[1:], flat[:-1]
+    np.not_equal(new - old, 1, out=begins[1:])
+    # The difference wraps, so the largest number seems to go on to the smallest: 0 if unsigned, else without this mask.
+    begins[1:] |= (new & np.iinfo(flat.dtype).max) == 0
+    begins = begins.reshape(positions.shape)
+    begins[..., :1] = False
+    return np.cumsum(begins, axis=-1, dtype=np.int64)
