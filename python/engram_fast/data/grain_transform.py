@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .boundaries import boundaries_of
+from .boundaries import Boundaries
 from .rows import DEFAULT_KEY, check_absent, check_present, probe_rows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from ..hasher import NgramHasher
+    from .boundary_names import Kind
 
 
 def grain_rows(
@@ -23,7 +25,9 @@ def grain_rows(
     ids_key: str = "input_ids",
     dtype: DTypeLike = np.int32,
     num_threads: int | None = 1,
-    ignore: tuple[str, ...] = (),
+    ignore: Sequence[str] = (),
+    boundary_keys: Mapping[str, Kind] | None = None,
+    boundaries: str = "auto",
     **options: Any,
 ) -> Any:
     """Return a `grain.transforms.Map` for `dataset.map(...)` or the operations of a `grain.DataLoader`.
@@ -32,9 +36,8 @@ def grain_rows(
     another dtype is asked for, so no 64-bit integers reach the device. `options`: layers, add_offsets.
     """
     probe_rows(hasher, dtype=dtype, **options)  # refuses here what would fail in a worker
-    return _transform_class()(
-        hasher, key, ids_key, tuple(ignore), {"dtype": dtype, "num_threads": num_threads, **options}
-    )
+    rules = Boundaries(ids_key, ignore=ignore, boundary_keys=boundary_keys, boundaries=boundaries)
+    return _transform_class()(hasher, key, rules, {"dtype": dtype, "num_threads": num_threads, **options})
 
 
 @functools.cache
@@ -44,16 +47,15 @@ def _transform_class() -> type:
     class GrainRows(grain.transforms.Map):  # type: ignore[misc, unused-ignore]
         """Adds rows to an element or a batch of elements."""
 
-        def __init__(
-            self, hasher: NgramHasher, key: str, ids_key: str, ignore: tuple[str, ...], options: dict[str, Any]
-        ) -> None:
-            self.hasher, self.key, self.ids_key, self.ignore, self.options = hasher, key, ids_key, ignore, options
+        def __init__(self, hasher: NgramHasher, key: str, boundaries: Boundaries, options: dict[str, Any]) -> None:
+            self.hasher, self.key, self.boundaries, self.options = hasher, key, boundaries, options
 
         def map(self, element: Any) -> Any:
             check_absent(self.key, element)
-            check_present(self.ids_key, element, "element")
-            ids = np.asarray(element[self.ids_key])
-            where = boundaries_of(element, ids.shape, self.ignore)
+            ids_key = self.boundaries.ids_key
+            check_present(ids_key, element, "element")
+            ids = np.asarray(element[ids_key])
+            where = self.boundaries.of_batch(element, ids.shape)
             flat = ids.ndim == 1
             if flat:
                 ids, where = ids[None], {name: value[None] for name, value in where.items()}
@@ -61,7 +63,7 @@ def _transform_class() -> type:
             return {**element, self.key: rows[0] if flat else rows}
 
         def __reduce__(self) -> Any:
-            return _rebuild, (self.hasher, self.key, self.ids_key, self.ignore, self.options)
+            return _rebuild, (self.hasher, self.key, self.boundaries, self.options)
 
     return GrainRows
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _checks
-from .boundaries import as_array, boundaries_of
+from .boundaries import Boundaries, as_array
 from .buffers import Buffers
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class RowWriter:
         pin_memory: bool = False,
         num_threads: int | None = None,
         key: str = DEFAULT_KEY,
-        ids_key: str = "input_ids",
-        ignore: Sequence[str] = (),
+        boundaries: Boundaries | None = None,
     ) -> None:
         self.hasher = hasher
         self.layer_axis = 0 if per_layer else layer_axis
@@ -52,7 +51,9 @@ class RowWriter:
         }
         self.pin_memory = pin_memory
         self.num_threads = num_threads
-        self.key, self.ids_key, self.ignore = key, ids_key, tuple(ignore)
+        self.key = key
+        self.boundaries = Boundaries() if boundaries is None else boundaries
+        self.ids_key = self.boundaries.ids_key
         self._buffers = Buffers()
         probe = probe_rows(hasher, dtype=dtype, **self.options)
         self.layer_count, self.columns, self.dtype = probe.shape[0], probe.shape[-1], probe.dtype
@@ -88,7 +89,7 @@ class RowWriter:
         for key, value in named.items():
             check_absent(key, result)
             result[key] = value
-        where = boundaries_of(batch, ids.shape, self.ignore)
+        where = self.boundaries.of_batch(batch, ids.shape)
         options = {"layer_axis": self.layer_axis, "num_threads": self.num_threads, **self.options, **where}
         return result, functools.partial(self.hasher.hash_batch, ids, out=rows.numpy(), **options)
 

@@ -63,14 +63,32 @@ def hash_texts(
     if isinstance(texts, (list, tuple)):
         characters = sum(len(text) for text in texts if isinstance(text, str))
     rows = _Growing(hasher, options, characters)
+    done = 0
     for some in _chunks(texts, chunk):
-        encodings = encode(some, add_special_tokens=add_special_tokens)  # all cores, without the GIL
+        try:
+            encodings = encode(some, add_special_tokens=add_special_tokens)  # all cores, without the GIL
+        except TypeError:
+            _refuse_surrogates(some, done)
+            raise
+        done += len(some)
         pieces = [_ids(encoding, padded) for encoding in encodings]
         del encodings  # before the next chunk has its own
         # Not in a background thread while the next chunk is tokenised, which keeps every core busy already: that took
         # 5 % longer in all with one hashing thread, 20 % with two.
         rows.append(pieces, sum(map(len, some)))
     return rows.finish()
+
+
+def _refuse_surrogates(texts: list[str], before: int) -> None:
+    """Name the first text that has no UTF-8 form, of `before` texts and these."""
+    for index, text in enumerate(texts, before):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"text {index} has the lone surrogate {text[error.start]!r} at character {error.start}, which UTF-8 "
+                "cannot write: it was decoded wrongly (errors='surrogateescape'?); use errors='replace'"
+            ) from None
 
 
 def backend_of(tokenizer: Any) -> Any:

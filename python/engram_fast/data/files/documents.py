@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .npy import map_npy
 from .tokens import Tokens
 
 _SCAN = 1 << 20
@@ -19,6 +20,13 @@ def ends_after(ids: np.ndarray, eod_id: int) -> np.ndarray:
     segments = np.zeros(len(ids), np.int32)
     np.cumsum(ids[:-1] == eod_id, out=segments[1:])
     return segments
+
+
+def positions_of(segments: np.ndarray) -> np.ndarray:
+    """Return position ids (int64) for the segment numbers of a window: they count from 0 in every segment."""
+    starts = np.flatnonzero(np.diff(segments, prepend=segments[:1] - 1))
+    lengths = np.diff(starts, append=len(segments))
+    return np.arange(len(segments), dtype=np.int64) - np.repeat(starts, lengths)
 
 
 def segments_within(documents: np.ndarray, start: int, length: int) -> np.ndarray:
@@ -52,8 +60,7 @@ class IndexFile:
     def open(self) -> np.ndarray:
         """Map the file."""
         if self.dtype is None:
-            index: np.ndarray = np.load(self.path, mmap_mode="r", allow_pickle=False)
-            return index
+            return map_npy(self.path)
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
