@@ -12,7 +12,7 @@ import numpy as np
 
 from ..context import segments_from_position_ids
 from .boundary_names import WITHOUT_END, Kind, Sorted, check_boundary_keys, not_understood, sort_names
-from .lengths import segments_of_bounds, segments_of_lengths
+from .lengths import segments_of_bounds, segments_of_lengths, without_padding
 
 _KEPT = 64  # a stream whose keys never repeat must not fill the memory
 
@@ -250,6 +250,7 @@ def _ragged_segments(column: Ragged, starts: np.ndarray, kind: Kind, key: str, m
         if kind == "lengths":
             found = segments_of_lengths(numbers, length, name)
         else:
+            numbers = without_padding(numbers)
             if key in WITHOUT_END and len(numbers) and numbers[-1] < length:
                 numbers = np.append(numbers, length)
             found = segments_of_bounds(numbers, length, name)
@@ -314,7 +315,7 @@ def _may_bound(value: Any, shape: tuple[int, ...]) -> bool:
     if len(shape) == 2 and array.shape == shape[:1]:
         # One number for each row says nothing about places in it, unless they are lengths over all rows.
         return array.dtype.kind in "iu" and int(array.sum()) == tokens and not bool((array == shape[-1]).all())
-    return array.ndim <= 2 or array.shape[-1:] == shape[-1:]
+    return array.ndim <= 2 or list(array.shape)[-1] == shape[-1]
 
 
 def _is_square(value: Any) -> bool:

@@ -24,10 +24,15 @@ def check_bounds(bounds: np.ndarray, length: int, name: str) -> None:
         raise ValueError(f"{name} falls from {bounds[at]} to {bounds[at + 1]} after entry {at}")
 
 
+def without_padding(bounds: np.ndarray) -> np.ndarray:
+    """Return cumulative lengths without the -1 at their end: NeMo pads them so."""
+    if bounds.dtype.kind != "i" or len(bounds) == 0 or bounds[-1] != -1:
+        return bounds
+    return bounds[: len(bounds) - int(np.argmax(bounds[::-1] != -1))]
+
+
 def segments_of_bounds(bounds: np.ndarray, length: int, name: str) -> np.ndarray:
-    """Return segment numbers (int32 [length], from 0) from cumulative lengths; a tail of -1 is padding of theirs."""
-    if bounds.dtype.kind == "i" and len(bounds) and bounds[-1] == -1:
-        bounds = bounds[: len(bounds) - int(np.argmax(bounds[::-1] != -1))]
+    """Return segment numbers (int32 [length], from 0) from cumulative lengths."""
     check_bounds(bounds, length, name)
     signed = bounds.astype(np.int64)
     return np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), signed[1:] - signed[:-1])
