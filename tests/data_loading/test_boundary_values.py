@@ -1,5 +1,7 @@
 """The values of boundaries: their shapes, dtypes and sums; and packed rows against documents hashed alone."""
 
+import itertools
+
 import numpy as np
 import pytest
 from engram_fast import segments_from_position_ids
@@ -85,7 +87,7 @@ def test_h5_positions_of_every_dtype(demo, dtype):
     limits = np.iinfo(dtype)
     positions = np.array([limits.max - 1, limits.max, limits.min, limits.min + 1, 0, 1, 5], dtype)
     segments = segments_from_position_ids(positions)
-    steps = [int(b) != int(a) + 1 or int(b) == 0 for a, b in zip(positions, positions[1:], strict=False)]
+    steps = [int(b) != int(a) + 1 or int(b) == 0 for a, b in itertools.pairwise(positions)]
     assert segments.tolist() == np.cumsum([0, *steps]).tolist()
     ids = np.arange(1, 8)
     want = collate(demo, {"input_ids": ids[None], "segment_ids": segments[None]})

@@ -86,9 +86,7 @@ def test_h2_columns_that_are_kept(demo, tmp_path, source):
         def forward(self, input_ids, engram_rows=None, labels=None, **others):
             return super().forward(input_ids, None, engram_rows)
 
-    seen = train(
-        tmp_path, Any(), given, EngramCollator(demo, boundaries="required"), remove_unused_columns=False
-    )
+    seen = train(tmp_path, Any(), given, EngramCollator(demo, boundaries="required"), remove_unused_columns=False)
     check(demo, dataset, seen)
 
 

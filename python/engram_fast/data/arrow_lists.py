@@ -110,6 +110,8 @@ def _list_values(chunk: Any) -> tuple[Any, np.ndarray]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if len(chunk) == 0:  # its only offset may be any number, and pyarrow's flatten aborts the process at a wrong one
+        return pa.nulls(0, chunk.type.value_type), np.empty(0, np.int64)
     if pa.types.is_fixed_size_list(chunk.type):
         return chunk.flatten(), np.arange(1, len(chunk) + 1, dtype=np.int64) * chunk.type.list_size
     lengths = pc.list_value_length(chunk).to_numpy(zero_copy_only=False)

@@ -18,7 +18,7 @@ def map_npy(path: str) -> np.ndarray:
         raise ValueError(f"{reason(path, 'a .npy file')} (raw ids: format='raw' and dtype=)")
     try:
         array: np.ndarray = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError, OverflowError) as error:
+    except Exception as error:  # NumPy parses a header as Python: a damaged one raises many kinds
         if "Python objects" in str(error):
             raise ValueError(f"{path} holds pickled Python objects, not numbers: save an array of integers") from None
         if "greater than file size" in str(error):
