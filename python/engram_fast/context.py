@@ -119,8 +119,8 @@ def segments_from_position_ids(position_ids: ArrayLike) -> NDArray[np.int64]:
     begins = np.zeros(flat.shape, dtype=bool)
     new, old = flat[1:], flat[:-1]
     np.not_equal(new - old, 1, out=begins[1:])
-    # The difference wraps, so the largest number seems to go on to the smallest: 0 if unsigned, else without this mask.
-    begins[1:] |= (new & np.iinfo(flat.dtype).max) == 0
+    # The difference wraps, so the largest number seems to go on to the smallest: to 0, or to one whose double is 0 too.
+    begins[1:] |= (new if flat.dtype.kind == "u" else new << 1) == 0
     begins = begins.reshape(positions.shape)
     begins[..., :1] = False
-    return np.cumsum(begins, axis=-1, dtype=np.int64)
+    return begins.cumsum(axis=-1, dtype=np.int64)

@@ -317,6 +317,7 @@ def test_h1_options_that_are_wrong_are_refused_at_once(demo, options, error, mes
 def test_sorting_names_with_a_prefix():
     names = ["prompt_input_ids", "prompt_attention_mask", "chosen_input_ids", "chosen_attention_mask", "labels"]
     found = sort_names(names, "chosen_input_ids", {})
-    assert found.known == (("chosen_attention_mask", "mask"),)
+    assert found.masks == ("chosen_attention_mask",)
+    assert found.ends == ()
     assert found.side == ("prompt_attention_mask",)
     assert found.unknown == ()

@@ -64,11 +64,10 @@ def is_list_type(kind: Any, of_numbers: bool = False) -> bool:
             return kind.get_field_index("data") >= 0 and is_list_type(kind.field("data").type, of_numbers)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
-    checks = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    checks += tuple(
-        getattr(pa.types, name) for name in ("is_list_view", "is_large_list_view") if hasattr(pa.types, name)
-    )
-    if not any(check(kind) for check in checks):
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list and not (
+        hasattr(pa, "list_view") and (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+    ):
         return False
     return not of_numbers or pa.types.is_primitive(kind.value_type) or pa.types.is_dictionary(kind.value_type)
 
@@ -114,6 +113,9 @@ def _list_values(chunk: Any) -> tuple[Any, np.ndarray]:
         return pa.nulls(0, chunk.type.value_type), np.empty(0, np.int64)
     if pa.types.is_fixed_size_list(chunk.type):
         return chunk.flatten(), np.arange(1, len(chunk) + 1, dtype=np.int64) * chunk.type.list_size
+    if pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type):  # half the time of the two calls below
+        offsets = chunk.offsets.to_numpy(zero_copy_only=True).astype(np.int64)
+        return chunk.values.slice(offsets[0], offsets[-1] - offsets[0]), offsets[1:] - offsets[0]
     lengths = pc.list_value_length(chunk).to_numpy(zero_copy_only=False)
     return chunk.flatten(), np.cumsum(lengths, dtype=np.int64)
 

@@ -50,6 +50,10 @@ class Boundaries:
         self.required = boundaries == "required"
         self._sorted: dict[tuple[Any, ...], Sorted] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Libraries tell by the pickle whether a function has changed.
+        return {**self.__dict__, "_sorted": {}}
+
     def sort(self, names: Iterable[Any]) -> Sorted:
         """Sort the keys of a batch; the answer is kept, since the batches of a loader have the same keys."""
         names = tuple(names)
@@ -69,17 +73,17 @@ class Boundaries:
             TypeError: positions, segment ids or lengths are no integers.
         """
         names = self.sort(batch)
-        if not names.known and not names.side and not names.unknown and not self.required:
+        if names.silent and not self.required:
             return {}
         where: dict[str, Any] = {}
         mask = numbers = None
-        for name, kind in names.known:
-            if kind == "mask" and batch[name] is not None:
+        for name in names.masks:
+            if batch[name] is not None:
                 mask, numbers = read_mask(of_shape(as_array(batch[name]), shape, name), name)
                 where["mask"] = mask
                 break
-        for name, kind in names.known:
-            if kind != "mask" and batch[name] is not None:
+        for name, kind in names.ends:
+            if batch[name] is not None:
                 segments = _segments(batch[name], kind, name, shape, mask)
                 if segments is not None:
                     where["segment_ids"] = segments
@@ -87,7 +91,8 @@ class Boundaries:
         else:
             if numbers is not None:
                 where["segment_ids"] = numbers
-        self.check(names, batch.__getitem__, where, lambda value: _may_bound(value, shape))
+        if names.side or names.unknown or self.required:
+            self.check(names, batch.__getitem__, where, lambda value: _may_bound(value, shape))
         return where
 
     def check(
@@ -121,18 +126,18 @@ class Boundaries:
         may_bound: Callable[[str], bool],
     ) -> dict[str, Any]:
         """Return `mask` and `segment_ids` [N] for flat ids; `read` gives a column that holds a list per example."""
-        sorted_names = self.sort(names)
+        found = self.sort(names)
         where: dict[str, Any] = {}
         mask = numbers = None
-        for name, kind in sorted_names.known:
-            if kind == "mask" and (column := read(name)) is not None:
+        for name in found.masks:
+            if (column := read(name)) is not None:
                 mask, numbers = read_mask(_aligned(column, ids, name, self.ids_key), name)
                 where["mask"] = mask
                 break
-        for name, kind in sorted_names.known:
+        for name, kind in found.ends:
             if kind == "lengths" and not may_bound(name):
                 continue  # one number for each example: its length
-            if kind != "mask" and (column := read(name)) is not None:
+            if (column := read(name)) is not None:
                 if kind in ("lengths", "cumulative lengths"):
                     where["segment_ids"] = _ragged_segments(column, ids.starts, kind, name, mask)
                 else:
@@ -142,7 +147,7 @@ class Boundaries:
         else:
             if numbers is not None:
                 where["segment_ids"] = numbers
-        self.check(sorted_names, lambda name: name, where, may_bound)
+        self.check(found, lambda name: name, where, may_bound)
         return where
 
 
@@ -182,6 +187,7 @@ def _segments(value: Any, kind: Kind, key: str, shape: tuple[int, ...], mask: np
         return segments_from_position_ids(_integers(of_shape(as_array(value), shape, key), key))
     rows = shape[0] if len(shape) == 2 else 1
     column = ragged_of(value, key)
+    alive = None if mask is None else mask.reshape(-1)
     starts = np.arange(rows + 1, dtype=np.int64) * shape[-1]
     if _is_flat(value) or len(column.starts) == 2:
         if kind == "lengths" and len(column.values) == rows > 1 and int(column.values.sum()) != starts[-1]:
@@ -193,7 +199,7 @@ def _segments(value: Any, kind: Kind, key: str, shape: tuple[int, ...], mask: np
             f"{key} has {len(column.starts) - 1} rows, and the ids have shape {list(shape)}: it must be flat or have a "
             f"row for each of theirs; ignore=({key!r},) leaves it out"
         )
-    return _ragged_segments(column, starts, kind, key, None if mask is None else mask.reshape(-1)).reshape(shape)
+    return _ragged_segments(column, starts, kind, key, alive).reshape(shape)
 
 
 def _is_flat(value: Any) -> bool:
@@ -237,24 +243,36 @@ def _ragged_segments(column: Ragged, starts: np.ndarray, kind: Kind, key: str, m
     values = _integers(column.values, key)
     if len(column.starts) != len(starts):
         raise ValueError(f"{key} has {len(column.starts) - 1} rows, and the ids {len(starts) - 1}")
-    segments = np.full(int(starts[-1]), -1, np.int32)
+    if len(starts) == 2:
+        return _segments_of_row(values, int(starts[1]), kind, key, mask, key in WITHOUT_END)
+    segments = np.empty(int(starts[-1]), np.int32)
     for row in range(len(starts) - 1):
         begin, end = int(starts[row]), int(starts[row + 1])
         numbers = values[column.starts[row] : column.starts[row + 1]]
-        name = key if len(starts) == 2 else f"{key} of row {row}"
-        kept = None
-        length = end - begin
-        if mask is not None and not mask[begin:end].all() and not _covers(numbers, kind, length):
-            kept = mask[begin:end]
-            length = int(np.count_nonzero(kept))
-        if kind == "lengths":
-            found = segments_of_lengths(numbers, length, name)
-        else:
-            numbers = without_padding(numbers)
-            if key in WITHOUT_END and len(numbers) and numbers[-1] < length:
-                numbers = np.append(numbers, length)
-            found = segments_of_bounds(numbers, length, name)
-        segments[begin:end][slice(None) if kept is None else kept] = found
+        alive = None if mask is None else mask[begin:end]
+        name = f"{key} of row {row}"
+        segments[begin:end] = _segments_of_row(numbers, end - begin, kind, name, alive, key in WITHOUT_END)
+    return segments
+
+
+def _segments_of_row(
+    numbers: np.ndarray, length: int, kind: Kind, name: str, mask: np.ndarray | None, without_end: bool
+) -> np.ndarray:
+    kept = None
+    if mask is not None and not mask.all() and not _covers(numbers, kind, length):
+        kept, whole = mask, length
+        length = int(np.count_nonzero(kept))
+    if kind == "lengths":
+        found = segments_of_lengths(numbers, length, name)
+    else:
+        numbers = without_padding(numbers)
+        if without_end and len(numbers) and numbers[-1] < length:
+            numbers = np.append(numbers, length)
+        found = segments_of_bounds(numbers, length, name)
+    if kept is None:
+        return found
+    segments = np.full(whole, -1, np.int32)
+    segments[kept] = found
     return segments
 
 
@@ -319,5 +337,5 @@ def _may_bound(value: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _is_square(value: Any) -> bool:
-    shape = getattr(value, "shape", ())
+    shape: tuple[int, ...] = getattr(value, "shape", ())
     return len(shape) > 2 and shape[-1] == shape[-2]

@@ -82,11 +82,17 @@ _LOOKS = re.compile(
 
 
 class Sorted(NamedTuple):
-    """The names of a batch: those to read with their kinds, those that repeat them, those that are not understood."""
+    """The names of a batch, sorted by what they say of its boundaries."""
 
-    known: tuple[tuple[str, Kind], ...]
-    side: tuple[str, ...]
-    unknown: tuple[str, ...]
+    masks: tuple[str, ...]
+    ends: tuple[tuple[str, Kind], ...]  # those that say where documents end, with their kinds
+    side: tuple[str, ...]  # those that repeat the others
+    unknown: tuple[str, ...]  # those that look like boundaries and are not understood
+
+    @property
+    def silent(self) -> bool:
+        """Whether no name has to do with boundaries."""
+        return not (self.masks or self.ends or self.side or self.unknown)
 
 
 def sort_names(
@@ -125,7 +131,9 @@ def sort_names(
     kinds = {kind: at for at, kind in enumerate(dict.fromkeys(NAMES.values()))}
     known |= dict(sorted(prefixed.items(), key=lambda item: kinds[item[1]]))
     known |= dict(sorted(plain.items(), key=lambda item: order[item[0]]))
-    return Sorted(tuple(known.items()), tuple(side), tuple(unknown))
+    masks = tuple(name for name, kind in known.items() if kind == "mask")
+    ends = tuple((name, kind) for name, kind in known.items() if kind != "mask")
+    return Sorted(masks, ends, tuple(side), tuple(unknown))
 
 
 def _prefixes(name: str) -> list[str]:

@@ -14,6 +14,8 @@ from .boundary_names import Kind
 # The value of a padded position, per key; 0 for keys that are not named here.
 FILL = {"labels": -100, "seq_idx": -1, "segment_ids": -1, "special_tokens_mask": 1}
 
+_FILL_OF_LISTS = {"lengths": 0, "cumulative lengths": -1}
+
 
 class PadCollate:
     """torch's default collate that also takes lists of ids and examples of different lengths.
@@ -47,12 +49,11 @@ class PadCollate:
         lengths = [len(example[self.ids_key]) for example in examples]
         batch: dict[str, Any] = {}
         keys = dict.fromkeys(key for example in examples for key in example)
-        kinds = dict(self._boundaries.sort(keys).known)
+        kinds = dict(self._boundaries.sort(keys).ends)
         for key in keys:
             values = [self._value(example, key, length) for example, length in zip(examples, lengths, strict=True)]
-            kind = kinds.get(key)
-            if kind in ("lengths", "cumulative lengths") and not _are_numbers(values):
-                batch[key] = _stack_lists(values, 0 if kind == "lengths" else -1)
+            if kinds.get(key) in _FILL_OF_LISTS and not _are_numbers(values):
+                batch[key] = _stack_lists(values, _FILL_OF_LISTS[kinds[key]])
             elif all(_per_token(value, length) for value, length in zip(values, lengths, strict=True)):
                 batch[key] = self._stack(key, values, lengths)
             else:

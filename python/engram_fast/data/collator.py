@@ -96,20 +96,18 @@ class EngramCollator:
     def __call__(self, examples: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         """Return the batch of `base` with the rows."""
         batch = self.base(examples, *args, **kwargs)
-        if isinstance(batch, Mapping):
-            self._refuse_lost_boundaries(examples, batch)
+        if isinstance(examples, (list, tuple)) and examples and isinstance(batch, Mapping):
+            self._refuse_lost_boundaries(examples[0], batch)
         return self._writer.add(batch)
 
-    def _refuse_lost_boundaries(self, examples: Any, batch: Mapping[str, Any]) -> None:
+    def _refuse_lost_boundaries(self, example: Any, batch: Mapping[str, Any]) -> None:
         """Refuse a batch that says nothing of documents though its examples do: rows would cross them unseen."""
         rules = self._writer.boundaries
-        if any(kind != "mask" for _, kind in rules.sort(batch).known) or not isinstance(examples, Sequence):
+        if not isinstance(example, Mapping) or rules.sort(batch).ends:
             return
-        if not len(examples) or not isinstance(examples[0], Mapping):
-            return
-        for name, kind in rules.sort(examples[0]).known:
-            value = examples[0][name]
-            if kind != "mask" and getattr(value, "ndim", 1 if hasattr(value, "__len__") else 0) > 0:
+        for name, _ in rules.sort(example).ends:
+            value = example[name]
+            if getattr(value, "ndim", 1 if hasattr(value, "__len__") else 0) > 0:
                 raise ValueError(
                     f"the examples have {name!r}, which says where documents end, and the batch of the base collate "
                     f"function has no such key: keep it there, or leave it out with ignore=({name!r},)"

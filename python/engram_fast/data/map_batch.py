@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -67,7 +68,7 @@ def map_batch(
         raise ValueError(f"layer_axis is {layer_axis}; per example it may be -2 ([T, L, C]) or 1 ([L, T, C])")
     if unknown := set(options) - set(OPTIONS):
         raise TypeError(f"unknown option {sorted(unknown)[0]!r}; known are {', '.join(OPTIONS)}")
-    rules = Boundaries(column, ignore=ignore, boundary_keys=boundary_keys, boundaries=boundaries)
+    rules = _rules(column, ignore, boundary_keys, boundaries)
     if isinstance(batch, Mapping):
         check_absent(key, batch)
         names = [name for name in batch if not _is_none(batch, name)]
@@ -91,6 +92,18 @@ def map_batch(
         polars = sys.modules["polars"]
         return batch.with_columns(polars.Series(key, added))
     return batch.append_column(key, added)
+
+
+def _rules(column: str, ignore: Sequence[str], boundary_keys: Mapping[str, Kind] | None, boundaries: str) -> Boundaries:
+    """Return the rules; the usual ones are kept, since they remember how the names of a batch were sorted."""
+    if not ignore and boundary_keys is None and boundaries == "auto":
+        return _usual_rules(column)
+    return Boundaries(column, ignore=ignore, boundary_keys=boundary_keys, boundaries=boundaries)
+
+
+@functools.lru_cache(maxsize=16)
+def _usual_rules(column: str) -> Boundaries:
+    return Boundaries(column)
 
 
 def _is_none(batch: Mapping[str, Any], name: str) -> bool:

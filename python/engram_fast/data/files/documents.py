@@ -24,9 +24,14 @@ def ends_after(ids: np.ndarray, eod_id: int) -> np.ndarray:
 
 def positions_of(segments: np.ndarray) -> np.ndarray:
     """Return position ids (int64) for the segment numbers of a window: they count from 0 in every segment."""
-    starts = np.flatnonzero(np.diff(segments, prepend=segments[:1] - 1))
-    lengths = np.diff(starts, append=len(segments))
-    return np.arange(len(segments), dtype=np.int64) - np.repeat(starts, lengths)
+    positions = np.arange(len(segments))
+    starts = np.flatnonzero(segments[1:] != segments[:-1]) + 1
+    if len(starts):
+        lengths = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1] = len(segments) - starts[-1]
+        positions[starts[0] :] -= np.repeat(starts, lengths)
+    return positions
 
 
 def segments_within(documents: np.ndarray, start: int, length: int) -> np.ndarray:
