@@ -1,5 +1,7 @@
 """Every name that a packer writes divides a batch, in every pipeline; a name that looks like one is never passed by."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from engram_fast.data import AddRows, EngramCollator, grain_rows, map_batch, with_rows
@@ -170,6 +172,9 @@ def test_h1_given_names_come_before_known_ones(demo):
 
 
 UNKNOWN = [
+    "docIds",
+    "seq-lens-list",
+    "example_ids",
     "doc_bounds",
     "pack_segments",
     "my_positions",
@@ -272,6 +277,16 @@ def test_h1_a_base_that_drops_the_boundaries_of_its_examples(demo):
     EngramCollator(demo, base, ignore=("seq_lengths",))(examples)
 
 
+def test_h1_a_base_that_packs_and_does_not_say_where(demo):
+    transformers = pytest.importorskip("transformers", reason="transformers is missing")
+    collate = EngramCollator(demo, transformers.DataCollatorWithFlattening(return_position_ids=False))
+    with pytest.raises(ValueError, match="packed 2 examples and its batch does not say where they end"):
+        collate([{"input_ids": document} for document in DOCUMENTS])
+    assert np.array_equal(collate([{"input_ids": DOCUMENTS[0]}])["engram_rows"][0], want(demo)[:, :3])
+    dropped = EngramCollator(demo, lambda examples: {"input_ids": torch.tensor([examples[0]["input_ids"]])})
+    dropped([{"input_ids": document} for document in DOCUMENTS])
+
+
 @pytest.mark.parametrize("batch", [{}, {"attention_mask": torch.tensor([[1, 1, 1, 1, 0]])}, {"segment_ids": None}])
 def test_h2_required_refuses_a_batch_without_boundaries(demo, batch):
     batch = {"input_ids": torch.tensor([IDS]), **batch}
@@ -312,6 +327,13 @@ def test_h1_options_that_are_wrong_are_refused_at_once(demo, options, error, mes
             make(demo, **options)
     with pytest.raises(error, match=message):
         map_batch({"input_ids": [IDS]}, demo, **options)
+
+
+def test_the_page_lists_every_name_and_kind():
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    rows = {row.split("|")[1].strip(): row for row in page.splitlines() if row.startswith("| `")}
+    for name, kind in NAMES.items():
+        assert f"`{name}`" in rows[f"`{kind}`"], name
 
 
 def test_sorting_names_with_a_prefix():

@@ -82,6 +82,21 @@ def test_h4_boundaries_that_are_no_integers(demo, name, values):
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
 
+def test_h3_a_masked_array_is_refused(demo):
+    """Its data would be hashed without its mask."""
+    masked = np.ma.masked_array([[5, 7, 9]], mask=[[0, 0, 1]])
+    ids = np.array([[5, 7, 9]])
+    for batch in (
+        {"input_ids": masked},
+        {"input_ids": ids, "attention_mask": masked},
+        {"input_ids": ids, "seq_idx": masked},
+    ):
+        with pytest.raises(TypeError, match="masked array"):
+            collate(demo, batch)
+        with pytest.raises(TypeError, match="masked array"):
+            map_batch(batch, demo)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_h5_positions_of_every_dtype(demo, dtype):
     limits = np.iinfo(dtype)

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 
 import numpy as np
 import pytest
@@ -183,7 +184,14 @@ def test_j_a_list_of_shards_is_one_sequence(tmp_path, rng):
     paths = [tmp_path / f"shard_{n}.bin" for n in range(4)]
     for path, start, stop in zip(paths, bounds[:-1], bounds[1:], strict=True):
         ids[start:stop].tofile(path)
-    for given in (paths, tuple(map(str, paths)), tmp_path / "shard_*.bin", str(tmp_path / "shard_?.bin")):
+    for given in (
+        paths,
+        tuple(map(str, paths)),
+        iter(paths),
+        [os.fsencode(path) for path in paths],
+        tmp_path / "shard_*.bin",
+        str(tmp_path / "shard_?.bin"),
+    ):
         dataset = TokenDataset(given, dtype="uint16", seq_len=6)
         assert len(dataset) == 6
         assert np.concatenate([item["input_ids"] for item in dataset]).tolist() == ids[:36].tolist()
@@ -243,6 +251,17 @@ def test_j_shards_that_do_not_fit_together(tmp_path, make, error, message):
     np.save(tmp_path / "c.npy", np.arange(10, dtype=np.uint16).reshape(2, 5))
     with pytest.raises(error, match=message):
         TokenDataset(make(tmp_path), dtype="uint16", seq_len=2)
+
+
+def test_j_an_empty_shard_has_the_dtype_of_its_column(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is missing")
+    for name, lists in (("a", []), ("b", [[1, 2], [3]])):
+        table = pa.table({"input_ids": pa.array(lists, pa.list_(pa.int32()))})
+        with pa.ipc.new_file(str(tmp_path / f"{name}.arrow"), table.schema) as writer:
+            for batch in table.to_batches() if lists else []:
+                writer.write_batch(batch)
+    dataset = TokenDataset(tmp_path / "*.arrow", seq_len=None)
+    assert [item["input_ids"].tolist() for item in dataset] == [[1, 2], [3]]
 
 
 def test_j_a_name_with_signs_of_a_pattern_is_a_name(tmp_path):

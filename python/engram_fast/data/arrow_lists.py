@@ -49,8 +49,8 @@ def flatten(column: Any, place: str, kinds: str = "iu") -> tuple[list[np.ndarray
             raise ValueError(f"{place} has a null at value {_first_null(values, len(views))}; token ids cannot be null")
         views.append(values.to_numpy(zero_copy_only=not pa.types.is_boolean(values.type)))
         total += len(values)
-    if not views:
-        views = [np.empty(0, np.int64)]
+    if not views:  # no chunk: an empty array of the column's type
+        return flatten(pa.nulls(0, column.type), place, kinds)
     return views, np.concatenate(starts) if is_list else None
 
 

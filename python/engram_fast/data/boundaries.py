@@ -154,7 +154,9 @@ class Boundaries:
 def as_array(value: Any) -> np.ndarray:
     """Return a NumPy view of a tensor (a copy, if it lies on a device), or the array of anything else."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        return np.asarray(value.detach().cpu().numpy())
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a masked array is ambiguous here: give its data, and ~mask as attention_mask")
     return np.asarray(value)
 
 

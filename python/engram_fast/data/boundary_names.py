@@ -60,12 +60,12 @@ OF_WHOLE_BATCH = tuple(name for name, kind in NAMES.items() if kind == "cumulati
 # Known names that say nothing about these ids' documents, or nothing that the names above do not say.
 _HARMLESS = re.compile(
     r"""
-    (loss|label|target|completion|assistant|response|prompt|answer|special_token|instance|mlm|perm|reward)s?(_\w+)?_masks?
+    (\w+_)?(loss|label|target|completion|assistant|response|prompt|answer|special_token|instance|mlm|perm|reward)s?(_\w+)?_masks?
     | (pixel|image|video|audio|vision|visual|speech|feature|input_feature|aspect_ratio|cross_attention)s?_\w+
     | (encoder|decoder|global|head|router|expert)_(attention_)?mask
     | max_(seq_?len|doc_len|length)s?(_\w+)?
     | cu_seqlens_(unpadded_)?argmin
-    | bool_masked_pos | pos_tags?
+    | bool_masked_pos | pos_tags? | cache_position
     """,
     re.VERBOSE,
 )
@@ -75,7 +75,7 @@ _LOOKS = re.compile(
     r"""
     segment | position | boundar | mask | seq_?len | doc_?len | (^|_)cu_ | pack(_|$|ed|ing)
     | (^|_)(docs?|documents?|pos|len|lens|lengths?|eod|eos|bos|starts?|ends?)(_|$)
-    | (^|_)(seq|sequence|sample)_?(id|ids|idx|index|start|starts|end|ends)(_|$)
+    | (^|_)(seq|sequence|sample|example|chunk)_?(id|idx|index|start|end|offset|size)s?(_|$)
     """,
     re.VERBOSE,
 )
@@ -106,7 +106,7 @@ def sort_names(
     ignored = set(ignore)
     names = [name for name in names if isinstance(name, str) and name != ids_key and name not in ignored]
     own = _prefixes(ids_key)
-    others = {prefix for name in names if not _LOOKS.search(name) for prefix in _prefixes(name)} - set(own)
+    others = {prefix for name in names if not _LOOKS.search(_lower(name)) for prefix in _prefixes(name)} - set(own)
     known: dict[str, Kind] = {name: kind for name, kind in boundary_keys.items() if name in names}
     prefixed: dict[str, Kind] = {}
     plain: dict[str, Kind] = {}
@@ -125,7 +125,7 @@ def sort_names(
                 plain[name] = NAMES[name]
             elif _SIDE.fullmatch(name):
                 side.append(name)
-            elif _LOOKS.search(name.lower()) and not _HARMLESS.fullmatch(name.lower()):
+            elif _looks(name):
                 unknown.append(name)
     order = {name: at for at, name in enumerate(NAMES)}
     kinds = {kind: at for at, kind in enumerate(dict.fromkeys(NAMES.values()))}
@@ -134,6 +134,17 @@ def sort_names(
     masks = tuple(name for name, kind in known.items() if kind == "mask")
     ends = tuple((name, kind) for name, kind in known.items() if kind != "mask")
     return Sorted(masks, ends, tuple(side), tuple(unknown))
+
+
+def _lower(name: str) -> str:
+    """Return a name in lower case with underscores: `docLens` and `doc-lens` are `doc_lens`."""
+    return re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
+
+
+def _looks(name: str) -> bool:
+    """Tell whether a name looks like a boundary."""
+    lower = _lower(name)
+    return _LOOKS.search(lower) is not None and _HARMLESS.fullmatch(lower) is None
 
 
 def _prefixes(name: str) -> list[str]:

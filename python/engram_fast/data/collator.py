@@ -97,21 +97,37 @@ class EngramCollator:
         """Return the batch of `base` with the rows."""
         batch = self.base(examples, *args, **kwargs)
         if isinstance(examples, (list, tuple)) and examples and isinstance(batch, Mapping):
-            self._refuse_lost_boundaries(examples[0], batch)
+            self._refuse_lost_boundaries(examples, batch)
         return self._writer.add(batch)
 
-    def _refuse_lost_boundaries(self, example: Any, batch: Mapping[str, Any]) -> None:
+    def _refuse_lost_boundaries(self, examples: Sequence[Any], batch: Mapping[str, Any]) -> None:
         """Refuse a batch that says nothing of documents though its examples do: rows would cross them unseen."""
         rules = self._writer.boundaries
-        if not isinstance(example, Mapping) or rules.sort(batch).ends:
+        if rules.sort(batch).ends or not isinstance(examples[0], Mapping):
             return
-        for name, _ in rules.sort(example).ends:
-            value = example[name]
+        for name, _ in rules.sort(examples[0]).ends:
+            value = examples[0][name]
             if getattr(value, "ndim", 1 if hasattr(value, "__len__") else 0) > 0:
                 raise ValueError(
                     f"the examples have {name!r}, which says where documents end, and the batch of the base collate "
                     f"function has no such key: keep it there, or leave it out with ignore=({name!r},)"
                 )
+        rows, length = (*getattr(batch.get(rules.ids_key), "shape", ()), 0, 0)[:2]
+        if 0 < rows < len(examples) and length:
+            self._refuse_unmarked_packing(examples, rows * length)
+
+    def _refuse_unmarked_packing(self, examples: Sequence[Mapping[str, Any]], tokens: int) -> None:
+        """Refuse rows that hold all ids of more examples than there are rows, and do not say where those end."""
+        ids_key = self._writer.ids_key
+        try:
+            total = sum(len(example[ids_key]) for example in examples)
+        except (KeyError, TypeError):
+            return
+        if total == tokens:
+            raise ValueError(
+                f"the base collate function packed {len(examples)} examples and its batch does not say where they end: "
+                "let it return position_ids, seq_idx or cu_seq_lens_q"
+            )
 
     def __repr__(self) -> str:
         return f"EngramCollator({self.hasher!r}, base={self.base!r}, layer_axis={self._writer.layer_axis})"

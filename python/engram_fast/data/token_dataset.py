@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class TokenDataset:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray,
+        path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | np.ndarray,
         *,
         dtype: Any = None,
         seq_len: int | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,13 +37,14 @@ def find_shards(path: Any, format: str | None) -> tuple[ShardFile, ...]:
         ValueError: the list is empty.
         TypeError: an item is no path.
     """
-    items = list(path) if isinstance(path, Sequence) and not isinstance(path, (str, bytes)) else [path]
+    one = isinstance(path, (str, bytes, os.PathLike)) or not isinstance(path, Iterable)
+    items = [path] if one else list(path)
     if not items:
         raise ValueError("the list of token files is empty")
     shards: list[ShardFile] = []
     for item in items:
         found: set[str] = set()
-        for name in _matching(os.path.abspath(os.fspath(item))):
+        for name in _matching(os.path.abspath(os.fsdecode(item))):
             kind = format or format_of(name)
             if kind != "megatron" and os.path.isdir(name):
                 raise IsADirectoryError(f"{name} is a folder; name its files, for example {name}/*.arrow")
