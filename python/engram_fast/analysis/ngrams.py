@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def reach(
     hasher: NgramHasher,
-    ids: NDArray,
-    mask: NDArray | None = None,
-    segment_ids: NDArray | None = None,
-    cu_seqlens: NDArray | None = None,
+    ids: NDArray[Any],
+    mask: NDArray[Any] | None = None,
+    segment_ids: NDArray[Any] | None = None,
+    cu_seqlens: NDArray[Any] | None = None,
 ) -> NDArray[np.int64]:
     """How many consecutive tokens each position of `ids` [B, T] may read, itself included; 0 where it is masked."""
     begins = np.zeros(ids.shape, dtype=bool)
@@ -48,7 +48,7 @@ def columns_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
 
 
 def ngram(
-    hasher: NgramHasher, ids: NDArray, t: int, run: int, look_backs: tuple[int, ...]
+    hasher: NgramHasher, ids: NDArray[Any], t: int, run: int, look_backs: tuple[int, ...]
 ) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
     """Raw ids (None out of reach) and values of the n-gram at position `t`."""
     layout, token_map = hasher.layout, hasher.token_map

@@ -201,7 +201,7 @@ def _columns_with(hasher: NgramHasher, layer: int, row: int, add_offsets: bool, 
 
 
 def _ngrams_at(
-    hasher: NgramHasher, ids: NDArray, hits: NDArray, run: NDArray, column: int
+    hasher: NgramHasher, ids: NDArray[Any], hits: NDArray[Any], run: NDArray[Any], column: int
 ) -> Iterator[tuple[tuple[tuple[int | None, ...], tuple[int, ...]], int]]:
     """The n-grams of `column` at the positions `hits`, with their counts: equal ones meet before Python sees them."""
     look_backs = np.array(look_backs_of_order(hasher, hasher.layout.column_orders[column]))
@@ -212,13 +212,13 @@ def _ngrams_at(
         yield ngram(hasher, ids, hit, int(run[hit]), tuple(look_backs.tolist())), count
 
 
-def _chunks(corpus: Any, size: int, halo: int) -> Iterator[tuple[NDArray, NDArray[np.int64], NDArray[np.bool_]]]:
+def _chunks(corpus: Any, size: int, halo: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_]]]:
     """Flat ids, their `cu_seqlens`, and which of them are new: not a part's left context, which was seen before."""
-    pieces: list[NDArray] = []
+    pieces: list[NDArray[Any]] = []
     news: list[NDArray[np.bool_]] = []
     total = 0
 
-    def packed() -> tuple[NDArray, NDArray[np.int64], NDArray[np.bool_]]:
+    def packed() -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_]]:
         return np.concatenate(pieces), np.cumsum([0, *map(len, pieces)]), np.concatenate(news)
 
     for document in _documents(corpus):
@@ -237,7 +237,7 @@ def _chunks(corpus: Any, size: int, halo: int) -> Iterator[tuple[NDArray, NDArra
         yield packed()
 
 
-def _documents(corpus: Any) -> Iterator[NDArray]:
+def _documents(corpus: Any) -> Iterator[NDArray[Any]]:
     whole = isinstance(corpus, (list, tuple)) and (not corpus or isinstance(corpus[0], (int, np.integer)))
     if whole or hasattr(corpus, "__array__") or hasattr(corpus, "dtype"):
         array = as_integers(corpus, "corpus", False)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .layouts import token_map_id
+from .layouts import Layout, token_map_id
 
 INT64_MAX = 2**63 - 1
 
@@ -60,7 +60,7 @@ def packed_starts(cu_seqlens: Any, length: int) -> set[int]:
 
 
 def compress(
-    layout: dict, ids: np.ndarray, alive: np.ndarray, lookup: np.ndarray | None, place: Callable
+    layout: Layout, ids: np.ndarray, alive: np.ndarray, lookup: np.ndarray | None, place: Callable[[int, int], str]
 ) -> np.ndarray:
     """Raw ids -> the values that are multiplied, int64 [R,T]; what is not alive is neither looked up nor checked.
 
@@ -83,7 +83,7 @@ def compress(
     return values
 
 
-def reach(layout: dict, ids: np.ndarray, alive: np.ndarray, segments: np.ndarray, starts: set[int]) -> np.ndarray:
+def reach(layout: Layout, ids: np.ndarray, alive: np.ndarray, segments: np.ndarray, starts: set[int]) -> np.ndarray:
     """How many consecutive tokens each position may read, itself included, int64 [R,T].
 
     0 where the position is masked; 1 at a start (the row's, or a packed segment's), at a change of the segment id and
@@ -108,14 +108,14 @@ def window(values: np.ndarray, run: np.ndarray, fill: int, max_order: int) -> np
     return w
 
 
-def column_orders(layout: dict) -> list[int]:
+def column_orders(layout: Layout) -> list[int]:
     """The n-gram order of each column."""
     if layout["columns"] == "order-major":
         return [order for order in layout["orders"] for _ in range(layout["heads"])]
     return [order for _ in range(layout["heads"]) for order in layout["orders"]]
 
 
-def coefficients(layout: dict, layer: dict) -> np.ndarray:
+def coefficients(layout: Layout, layer: dict[str, Any]) -> np.ndarray:
     """What look-back k is multiplied by in each column, int64 [C,N]; 0 where it takes no part.
 
     One multiplier per look-back is spread over the columns: an order n uses the first n, multiplier i with look-back
@@ -145,7 +145,7 @@ def mix(w: np.ndarray, coefficient: np.ndarray, how: str, word_bits: int) -> np.
     return mixed.view(np.int64)
 
 
-def layer_rows(layout: dict, layer: dict, w: np.ndarray, add_offsets: bool) -> np.ndarray:
+def layer_rows(layout: Layout, layer: dict[str, Any], w: np.ndarray, add_offsets: bool) -> np.ndarray:
     """The table rows of one layer, int64 [R,T,C]: floor modulo by column, then the column's offset if asked."""
     mixed = mix(w, coefficients(layout, layer), layout["mix"], layout["word_bits"])
     rows = np.mod(mixed, np.array(layer["moduli"], dtype=np.int64))
@@ -156,7 +156,7 @@ def layer_rows(layout: dict, layer: dict, w: np.ndarray, add_offsets: bool) -> n
 
 
 def hash_rows(
-    layout: dict,
+    layout: Layout,
     ids: Any,
     *,
     lookup: np.ndarray | None = None,
@@ -206,7 +206,7 @@ def hash_rows(
     return rows[:, 0] if flat else rows
 
 
-def check_token_map(layout: dict, lookup: np.ndarray | None) -> None:
+def check_token_map(layout: Layout, lookup: np.ndarray | None) -> None:
     """Refuses (ValueError) a layout of compressed ids without its token map, and any map that it was not made for."""
     wanted = layout["token_map"]
     given = None if lookup is None else token_map_id(lookup)
@@ -215,7 +215,7 @@ def check_token_map(layout: dict, lookup: np.ndarray | None) -> None:
 
 
 def stream(
-    layout: dict,
+    layout: Layout,
     chunks: Sequence[Any],
     *,
     masks: Iterable[Any] | None = None,
