@@ -58,7 +58,7 @@ test-neon: ## the Rust tests built for aarch64 and run under qemu-user
 
 docs: ## the examples in README.md, docs/ and the docstrings
 	@tools/setup.sh test
-	$(PY) -m pytest tests/test_docs.py
+	$(PY) -m pytest tests/package/test_docs.py
 
 lint: ## ruff, mypy, rustfmt, clippy; changes nothing
 	@tools/setup.sh dev
@@ -99,8 +99,8 @@ bench-instructions: ## instruction counts under callgrind against the recorded o
 
 fuzz: ## damaged files against every reader, then the file tests with many random cases; SEED=1 FUZZ_SECONDS=120
 	@tools/setup.sh dev
-	$(PY) tests/fuzz_files.py --seconds $(FUZZ_SECONDS) --seed $(SEED)
-	HYPOTHESIS_PROFILE=slow $(PY) -m pytest --hypothesis-seed=$(SEED) tests/test_token_map_file.py tests/test_token_map_megatron.py tests/test_layout_json.py
+	$(PY) tests/support/fuzz_files.py --seconds $(FUZZ_SECONDS) --seed $(SEED)
+	HYPOTHESIS_PROFILE=slow $(PY) -m pytest --hypothesis-seed=$(SEED) tests/token_map/test_token_map_file.py tests/token_map/test_token_map_megatron.py tests/layout/test_layout_json.py
 
 soak: ## 200000 batches through data loader workers: memory flat, no hang
 	@tools/setup.sh test

@@ -1,12 +1,17 @@
 """Exact, fast hashed n-gram memory: from token ids to embedding table rows."""
 
-from engram_fast._core import HashState, __version__
-from engram_fast.config import BackBoneConfig, EngramConfig, load_config
-from engram_fast.context import hash_slice, segments_from_position_ids
-from engram_fast.hasher import NgramHasher, hash_batch
-from engram_fast.layouts import HashLayout, presets
-from engram_fast.token_map import TokenMap
-from engram_fast.trace import find_row
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _moved
+from ._core import HashState, __version__
+from .analysis import find_row
+from .hash import NgramHasher, hash_batch, hash_slice
+from .ids import segments_from_position_ids
+from .layout import BackBoneConfig, EngramConfig, HashLayout, load_config
+from .layout.hash_layout import presets
+from .token_map import TokenMap
 
 __all__ = [
     "BackBoneConfig",
@@ -23,3 +28,7 @@ __all__ = [
     "presets",
     "segments_from_position_ids",
 ]
+
+_moved.install()
+if not TYPE_CHECKING:  # type checkers would take every misspelt name for a module
+    __getattr__ = _moved.attributes(__name__)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks
-from ._arrays import as_integers
-from .hasher import NgramHasher
-from .layouts import HashLayout
+from .hash import NgramHasher
+from .ids import as_integers
+from .layout import HashLayout
 from .token_map import TokenMap
 
 __all__ = ["CompressedTokenizer", "NgramHashMapping"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from engram_fast.trace import TracedNgram
+    from ..analysis.tracing import TracedNgram
 
 LAYOUTS = ("engram-demo-v1", "deepseek-v4.1")
 _TEXT_BYTES = 2_000_000

@@ -58,7 +58,8 @@ def begin_of_sentence(path: Path, tokenizer: Any) -> int | None:
 
 def read_token_map(path: Path, vocab_size: int | None = None) -> TokenMap:
     """A saved map, Megatron's JSON, a tokenizer.json, or a folder with one of them."""
-    from engram_fast import TokenMap, _hasher_files
+    from ..hash import files as _hasher_files
+    from ..token_map import TokenMap
 
     if path.is_dir():
         path = _hasher_files.token_map_file(path) or path
@@ -99,8 +100,9 @@ def read_layout(
 ) -> HashLayout:
     """The layout of a preset, a layout JSON or a model configuration; exactly one of `name` and `config` is given."""
     from engram_fast import HashLayout
-    from engram_fast.config import parse_config
-    from engram_fast.hf_config import read_config
+
+    from ..layout.demo_config import parse_config
+    from ..layout.model_config import read_config
 
     if (name is None) == (config is None):
         raise ValueError("--layout and --config: one of the two is needed, not both")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engram_fast.trace import RowReader
-from engram_fast.trace import find_row as readers_of_row
+from ..analysis.tracing import RowReader
+from ..analysis.tracing import find_row as readers_of_row
 
 if TYPE_CHECKING:
     from engram_fast import NgramHasher

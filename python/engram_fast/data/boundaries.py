@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import segments_from_position_ids
+from ..ids import segments_from_position_ids
 from .boundary_names import WITHOUT_END, Kind, Sorted, check_boundary_keys, not_understood, sort_names
 from .lengths import segments_of_bounds, segments_of_lengths, without_padding
 

@@ -12,7 +12,7 @@ from .rows import DEFAULT_KEY, RowWriter
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..hasher import NgramHasher
+    from ..hash import NgramHasher
     from .boundary_names import Kind
 
 

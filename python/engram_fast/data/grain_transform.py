@@ -14,7 +14,7 @@ from .rows import DEFAULT_KEY, check_absent, check_present, probe_rows
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..hasher import NgramHasher
+    from ..hash import NgramHasher
     from .boundary_names import Kind
 
 

@@ -14,7 +14,7 @@ from .rows import DEFAULT_KEY, RowWriter
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..hasher import NgramHasher
+    from ..hash import NgramHasher
     from .boundary_names import Kind
 
 # Seconds. A consumer that is back sooner leaves the thread no time but the loader's own. Beside workers that keep every

@@ -17,7 +17,7 @@ from .columns import Columns, read_columns
 from .rows import DEFAULT_KEY, check_absent, probe_rows
 
 if TYPE_CHECKING:
-    from ..hasher import NgramHasher
+    from ..hash import NgramHasher
     from .boundary_names import Kind
 
 OPTIONS = ("layers", "dtype", "add_offsets", "num_threads")

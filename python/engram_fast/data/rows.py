@@ -16,7 +16,7 @@ from .buffers import Buffers
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from ..hasher import NgramHasher
+    from ..hash import NgramHasher
 
 DEFAULT_KEY = "engram_rows"
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _checks
 
 if TYPE_CHECKING:
-    from ..hasher import NgramHasher
+    from ..hash import NgramHasher
 
 # A chunk ends at either: enough texts for every core, little enough text that its encodings take little memory.
 CHUNK = 1024

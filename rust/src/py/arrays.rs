@@ -31,7 +31,7 @@ impl<'py> IntArray<'py> {
             return Ok(Self::of(array.clone(), kind));
         }
         let converted = py
-            .import(intern!(py, "engram_fast._arrays"))?
+            .import(intern!(py, "engram_fast.ids"))?
             .call_method1(intern!(py, "as_integers"), (object, name, bools))?;
         let array = converted.cast_into::<PyUntypedArray>()?;
         let kind = kind_of(&array, bools).ok_or_else(|| {

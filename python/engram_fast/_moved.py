@@ -1,0 +1,61 @@
+"""Old module names: importing one gives the module that has its content now.
+
+The table is the only record of a move. A finder instead of a file for each name keeps the folders free of stubs, and
+the two names give one module object, so that pickles and patches by the old name reach the code that runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "config": "layout.demo_config",
+    "context": "hash.slices",
+    "hasher": "hash.hasher",
+    "hf_config": "layout.model_config",
+    "layout_check": "layout.check",
+    "layouts": "layout.hash_layout",
+    "megatron_map": "token_map.megatron",
+    "reference_generators": "reference.generators",
+    "reference_numbers": "reference.layouts",
+    "trace": "analysis.tracing",
+}
+
+
+class _Finder:
+    """Finds an old name, and loads it by importing the new one."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        package, _, rest = name.partition(".")
+        return ModuleSpec(name, self) if package == __package__ and rest in MOVED else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(f"{__package__}.{MOVED[spec.name.partition('.')[2]]}")
+        # The import system writes the old name's spec onto the module that it gets: the module keeps its own.
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+def install() -> None:
+    """Make the old names importable, once."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
+
+
+def attributes(package: str) -> Callable[[str], ModuleType]:
+    """Return the `__getattr__` of a package whose modules moved: ``engram_fast.trace`` needs no import of its own."""
+
+    def attribute(name: str) -> ModuleType:
+        if f"{package}.{name}".partition(".")[2] not in MOVED:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return importlib.import_module(f"{package}.{name}")
+
+    return attribute

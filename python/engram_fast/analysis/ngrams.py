@@ -1,0 +1,82 @@
+"""Which tokens an n-gram consists of, for what explains hashes: the window of the core, said again in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..hash import NgramHasher
+
+
+def reach(
+    hasher: NgramHasher,
+    ids: NDArray[Any],
+    mask: NDArray[Any] | None = None,
+    segment_ids: NDArray[Any] | None = None,
+    cu_seqlens: NDArray[Any] | None = None,
+) -> NDArray[np.int64]:
+    """How many consecutive tokens each position of `ids` [B, T] may read, itself included; 0 where it is masked."""
+    begins = np.zeros(ids.shape, dtype=bool)
+    begins[:, :1] = True
+    if hasher.layout.boundary_ids:
+        begins[:, 1:] |= np.isin(ids[:, :-1], hasher.layout.boundary_ids)
+    if segment_ids is not None:
+        segment_ids = np.atleast_2d(segment_ids)
+        begins[:, 1:] |= segment_ids[:, 1:] != segment_ids[:, :-1]
+    if cu_seqlens is not None:
+        starts = cu_seqlens.astype(np.int64)
+        begins[:, starts[starts < ids.shape[1]]] = True
+    alive = np.ones(ids.shape, dtype=bool) if mask is None else np.atleast_2d(mask) != 0
+    begins[:, 1:] |= ~alive[:, :-1]
+    at = np.arange(ids.shape[1])
+    return np.where(alive, at - np.maximum.accumulate(np.where(begins, at, 0), axis=1) + 1, 0)
+
+
+def look_backs_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
+    """Which look-backs an order reads, the oldest first: its last tokens, or the oldest of the window."""
+    oldest = order - 1 if hasher.layout.align == "newest" else hasher.layout.max_order - 1
+    return tuple(range(oldest, oldest - order, -1))
+
+
+def columns_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
+    return tuple(c for c, of in enumerate(hasher.layout.column_orders) if of == order)
+
+
+def ngram(
+    hasher: NgramHasher, ids: NDArray[Any], t: int, run: int, look_backs: tuple[int, ...]
+) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """Raw ids (None out of reach) and values of the n-gram at position `t`."""
+    layout, token_map = hasher.layout, hasher.token_map
+    raw = tuple(int(ids[t - k]) if k < run else None for k in look_backs)
+
+    def value(token: int | None) -> int:
+        if token is None:
+            return layout.fill
+        inside = token_map is not None and 0 <= token < min(len(token_map), layout.id_limit or len(token_map))
+        return int(token_map.lookup[token]) if inside else token
+
+    return raw, tuple(map(value, raw))
+
+
+def decoder(decode: Any) -> Callable[[tuple[int | None, ...]], str | None]:
+    """From an n-gram to its text."""
+    if decode is None:
+        return lambda raw: None
+    if not callable(getattr(decode, "decode", None)):
+        if not callable(decode):
+            raise TypeError(f"decode: expected a function or a tokenizer, got {type(decode).__name__}")
+        return lambda raw: decode([token for token in raw if token is not None])
+
+    def text(raw: tuple[int | None, ...]) -> str:
+        known = [token for token in raw if token is not None]
+        try:
+            return decode.decode(known, skip_special_tokens=False)
+        except TypeError:  # a decoder without that option, which drops nothing
+            return decode.decode(known)
+
+    return text

@@ -1,0 +1,240 @@
+"""What the families share: parameters checked under the caller's names, token maps, and the layout's JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from ... import _checks, _core
+from ..._checks import INT64_MAX
+
+MAX_ORDER = _core.MAX_ORDER
+MAX_COLUMNS = _core.MAX_COLUMNS
+#: Columns of all layers together; a thousand layers of 64 columns.
+MAX_TABLES = 1 << 16
+#: Rows per head; what an address space could hold, and far enough from int64's end for the next prime to exist.
+MAX_SIZE = 1 << 60
+#: NumPy takes larger seeds; the layout's JSON does not.
+MAX_SEED = 2**64 - 1
+
+REQUIRED: Any = object()
+
+
+class Parameters:
+    """The parameters of one preset, read one by one; what was read is kept as plain JSON values in `checked`."""
+
+    def __init__(self, values: Mapping[str, Any], spelled: Mapping[str, str]) -> None:
+        self._values = values
+        self._spelled = spelled
+        self.checked: dict[str, Any] = {}
+
+    def label(self, name: str) -> str:
+        """The name as the caller spelled it."""
+        return self._spelled.get(name, name)
+
+    def error(self, name: str, reason: str) -> ValueError:
+        return ValueError(f"{self.label(name)}: {reason}")
+
+    def given(self, name: str) -> bool:
+        """Whether there is a value; None is kept as what was read."""
+        if self._values[name] is None:
+            self.checked[name] = None
+            return False
+        return True
+
+    def _keep(self, name: str, value: Any) -> Any:
+        self.checked[name] = value
+        return value
+
+    def integer(self, name: str, low: int, high: int = INT64_MAX) -> int:
+        return self._keep(name, _checks.integer(self.label(name), self._values[name], low, high))
+
+    def integers(self, name: str, low: int, high: int = INT64_MAX) -> list[int]:
+        return self._keep(name, _checks.integers(self.label(name), self._values[name], low, high))
+
+    def one_or_more(self, name: str, low: int, high: int = INT64_MAX) -> list[int]:
+        """An integer, or a list of them where a model has several such layers."""
+        read = self.integers if isinstance(self._values[name], (list, tuple)) else self.integer
+        value = read(name, low, high)
+        return list(value) if isinstance(value, list) else [value]
+
+    def boolean(self, name: str) -> bool:
+        return self._keep(name, _checks.boolean(self.label(name), self._values[name]))
+
+    def positive_number(self, name: str) -> int | float:
+        return self._keep(name, _checks.positive_number(self.label(name), self._values[name]))
+
+    def layers(self, name: str) -> list[int]:
+        return self._keep(name, _checks.distinct_layers(self.label(name), self._values[name]))
+
+    def seed(self, name: str = "seed") -> int:
+        return self.integer(name, 0, MAX_SEED)
+
+    def orders(self, name: str) -> list[int]:
+        """Orders as published lists give them; ascending, because that is how columns are numbered."""
+        orders = self.integers(name, 1, MAX_ORDER)
+        if not orders:
+            raise self.error(name, "no orders")
+        for before, after in pairwise(orders):
+            if after <= before:
+                raise self.error(name, f"{after} after {before}: the sizes must ascend")
+        return orders
+
+    def heads(self, name: str, orders: int) -> int:
+        heads = self.integer(name, 1, MAX_COLUMNS)
+        if heads * orders > MAX_COLUMNS:
+            raise self.error(name, f"{heads} for each of {orders} orders are more than {MAX_COLUMNS} columns")
+        return heads
+
+    def check_tables(self, name: str, layers: int, columns: int) -> None:
+        """Refuses a layout that would take minutes to draw."""
+        if layers * columns > MAX_TABLES:
+            raise self.error(name, f"{layers} layers of {columns} columns are more than {MAX_TABLES} tables")
+
+    def check_total(self, name: str, moduli: Sequence[int]) -> None:
+        if sum(moduli) > INT64_MAX:
+            raise self.error(name, f"the rows of a layer add up to {sum(moduli)}, past int64")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A published layout: its parameters with their defaults, and how the numbers follow from them."""
+
+    name: str
+    defaults: Mapping[str, Any]
+    build: Callable[[Parameters, TokenMapNumbers | None], dict[str, Any]]
+    #: Whether ids are compressed; None where a parameter decides.
+    compressed: bool | None
+    #: Other spellings of a parameter.
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def document(self, overrides: Mapping[str, Any], token_map: Any) -> dict[str, Any]:
+        """The layout's JSON document; `overrides` by published name or alias."""
+        parameters = self._parameters(overrides)
+        numbers = None if token_map is None else TokenMapNumbers.of(token_map)
+        if self.compressed is True and numbers is None:
+            raise ValueError(f"token_map: {self.name} hashes compressed ids and needs the token map they come from")
+        if self.compressed is False and numbers is not None:
+            raise ValueError(f"token_map: {self.name} hashes raw ids and takes no token map")
+        document = self.build(parameters, numbers)
+        document |= {"format": "engram-fast-layout", "version": 1, "name": self.name}
+        document["parameters"] = parameters.checked
+        document["token_map"] = None if numbers is None else numbers.identity()
+        return document
+
+    def _parameters(self, overrides: Mapping[str, Any]) -> Parameters:
+        values = dict(self.defaults)
+        spelled: dict[str, str] = {}
+        for name, value in overrides.items():
+            parameter = self.aliases.get(name, name)
+            if parameter not in self.defaults:
+                accepted = ", ".join([*self.defaults, *self.aliases])
+                raise ValueError(f"{name}: {self.name} has no such parameter; it takes {accepted}")
+            if parameter in spelled and not _same(values[parameter], value):
+                raise ValueError(f"{name}: differs from {spelled[parameter]}, which means the same")
+            values[parameter] = value
+            spelled[parameter] = name
+        missing = [name for name, value in values.items() if value is REQUIRED]
+        if missing:
+            raise ValueError(f"{missing[0]}: {self.name} has no default for it; it needs {', '.join(missing)}")
+        return Parameters(values, spelled)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and isinstance(one, (int, float, str, type(None))) and one == other
+
+
+@dataclass(frozen=True)
+class TokenMapNumbers:
+    """What a layout needs of a token map."""
+
+    digest: str
+    length: int
+    size: int
+    lookup: Any
+
+    @staticmethod
+    def of(token_map: Any) -> TokenMapNumbers:
+        try:
+            digest, size, lookup, length = token_map.digest, token_map.size, token_map.lookup, len(token_map)
+        except (AttributeError, TypeError):
+            raise TypeError(f"token_map: expected a TokenMap, got {type(token_map).__name__}") from None
+        if not isinstance(digest, str):
+            raise TypeError(f"token_map: expected a TokenMap, got {type(token_map).__name__}")
+        size = _checks.integer("token_map.size", size, 1)
+        if len(lookup) != length:
+            raise ValueError(f"token_map: its lookup has {len(lookup)} ids, its length is {length}")
+        return TokenMapNumbers(digest, length, size, lookup)
+
+    def identity(self) -> dict[str, Any]:
+        return {"digest": self.digest, "length": self.length, "size": self.size}
+
+    def mapped(self, parameters: Parameters, name: str) -> int:
+        """The compressed id of a raw pad id: mapped here, once."""
+        raw = parameters.integer(name, 0)
+        if raw >= self.length:
+            raise parameters.error(name, f"{raw} is outside the token map of {self.length} ids")
+        return int(self.lookup[raw])
+
+
+def running_offsets(moduli: Sequence[int]) -> list[int]:
+    """Where each column begins when the tables of a layer are laid end to end."""
+    offsets, total = [], 0
+    for modulus in moduli:
+        offsets.append(total)
+        total += modulus
+    return offsets
+
+
+def layer(
+    layer_id: int,
+    multipliers: Sequence[Any],
+    moduli: Sequence[int],
+    *,
+    offsets: Sequence[int] | None = None,
+    rows: int | None = None,
+) -> dict[str, Any]:
+    """One entry of the document's `layers`; the tables lie end to end unless told otherwise."""
+    return {
+        "layer_id": layer_id,
+        "multipliers": list(multipliers),
+        "moduli": list(moduli),
+        "offsets": running_offsets(moduli) if offsets is None else list(offsets),
+        "rows": sum(moduli) if rows is None else rows,
+    }
+
+
+def document(
+    *,
+    orders: Sequence[int],
+    heads: int,
+    layers: Sequence[dict[str, Any]],
+    fill: int,
+    limit: int | None,
+    adds_offsets: bool,
+    negative: str = "error",
+    too_large: str = "error",
+    mix: str = "xor",
+    columns: str = "order-major",
+    align: str = "newest",
+    word_bits: int = 64,
+    boundary_ids: Sequence[int] = (),
+) -> dict[str, Any]:
+    """The numbers of a layout as its JSON has them; the preset adds name, parameters and token map."""
+    return {
+        "orders": list(orders),
+        "heads": heads,
+        "max_order": max(orders),
+        "columns": columns,
+        "mix": mix,
+        "word_bits": word_bits,
+        "align": align,
+        "fill": fill,
+        "boundary_ids": list(boundary_ids),
+        "ids": {"limit": limit, "negative": negative, "too_large": too_large},
+        "adds_offsets": adds_offsets,
+        "layers": list(layers),
+    }
