@@ -10,6 +10,7 @@ from .collator import EngramCollator
 from .grain_transform import grain_rows
 from .loader import RowsLoader, with_rows
 from .map_batch import AddRows, map_batch
+from .options import MapOptions
 from .rows import batch_bytes
 from .text import HashedTexts, hash_texts
 from .token_dataset import TokenDataset
@@ -18,6 +19,7 @@ __all__ = [
     "AddRows",
     "EngramCollator",
     "HashedTexts",
+    "MapOptions",
     "PadCollate",
     "RowsLoader",
     "TokenDataset",

@@ -17,8 +17,12 @@ from .columns import Columns, read_columns
 from .rows import DEFAULT_KEY, check_absent, probe_rows
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..hash import NgramHasher
+    from ..hash.options import RowOptions
     from .boundary_names import Kind
+    from .options import MapOptions
 
 OPTIONS = ("layers", "dtype", "add_offsets", "num_threads")
 
@@ -34,7 +38,7 @@ def map_batch(
     ignore: Sequence[str] = (),
     boundary_keys: Mapping[str, Kind] | None = None,
     boundaries: str = "auto",
-    **options: Any,
+    **options: Unpack[RowOptions],
 ) -> Any:
     """Return the batch with a column of rows: for example i an array [T_i, L, C] (`layer_axis=-2`) or [L, T_i, C] (1).
 
@@ -169,7 +173,7 @@ def _with_pandas_column(frame: Any, key: str, column: Any) -> Any:
     return result
 
 
-def _hash(columns: Columns, hasher: NgramHasher, layer_axis: int, options: Mapping[str, Any]) -> np.ndarray:
+def _hash(columns: Columns, hasher: NgramHasher, layer_axis: int, options: RowOptions) -> np.ndarray:
     """Return rows [N, L, C] of all examples one after another, or [L, N, C] for layer_axis 1."""
     _checks.hasher(hasher)
     return hasher.hash_batch(
@@ -204,7 +208,7 @@ class AddRows:
       `frame.mapInArrow(add.record_batches, schema)` with the schema of `add.arrow_schema`
     """
 
-    def __init__(self, hasher: NgramHasher, **options: Any) -> None:
+    def __init__(self, hasher: NgramHasher, **options: Unpack[MapOptions]) -> None:
         self.hasher = hasher
         self.options = options
 
@@ -221,7 +225,9 @@ class AddRows:
         """Return the schema of the batches that come out for batches of `schema`."""
         import pyarrow as pa
 
-        options = {name: self.options[name] for name in ("layers", "dtype", "add_offsets") if name in self.options}
-        probe = probe_rows(self.hasher, **options)
+        asked = self.options
+        probe = probe_rows(
+            self.hasher, layers=asked.get("layers"), dtype=asked.get("dtype"), add_offsets=asked.get("add_offsets")
+        )
         kind = rows_type(probe, self.options.get("layer_axis", -2), self.options.get("fixed_size", True))
         return schema.append(pa.field(self.options.get("key", DEFAULT_KEY), kind))

@@ -15,8 +15,10 @@ from .buffers import Buffers
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
+    from typing_extensions import Unpack
 
     from ..hash import NgramHasher
+    from ..hash.options import RowOptions
 
 DEFAULT_KEY = "engram_rows"
 
@@ -121,7 +123,7 @@ def check_absent(key: str, names: Container[str]) -> None:
         raise ValueError(f"the batch already has {key!r}: its rows have been hashed before")
 
 
-def probe_rows(hasher: NgramHasher, **options: Any) -> np.ndarray:
+def probe_rows(hasher: NgramHasher, **options: Unpack[RowOptions]) -> np.ndarray:
     """Return the rows [L, 1, 1, C] of a masked token: no id is looked up, the layout decides shape and dtype."""
     _checks.hasher(hasher)
     return hasher.hash_batch(np.zeros((1, 1), np.int64), mask=np.zeros((1, 1), bool), layer_axis=0, **options)

@@ -12,7 +12,10 @@ import numpy as np
 from .. import _checks
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..hash import NgramHasher
+    from ..hash.options import RowOptions
 
 # A chunk ends at either: enough texts for every core, little enough text that its encodings take little memory.
 CHUNK = 1024
@@ -47,7 +50,7 @@ def hash_texts(
     *,
     add_special_tokens: bool = True,
     chunk: int = CHUNK,
-    **options: Any,
+    **options: Unpack[RowOptions],
 ) -> HashedTexts:
     """Tokenise `texts` in parallel and hash them, each text a sequence of its own.
 
@@ -137,7 +140,7 @@ class _Growing:
     another kind than the rest.
     """
 
-    def __init__(self, hasher: NgramHasher, options: dict[str, Any], characters: int | None) -> None:
+    def __init__(self, hasher: NgramHasher, options: RowOptions, characters: int | None) -> None:
         self._hasher = _checks.hasher(hasher)
         self._options = {name: value for name, value in options.items() if name != "dtype"}
         self._characters, self._seen = characters, 0
