@@ -253,8 +253,9 @@ def test_h1_names_of_other_features_pass_beside_those_of_the_ids(demo):
 
 def test_h1_the_side_of_the_keys_alone_is_not_passed_by(demo):
     batch = {"input_ids": torch.tensor([IDS]), "cu_seq_lens_k": torch.tensor([0, 3, 5])}
-    with pytest.raises(ValueError, match="cu_seq_lens_k"):
-        EngramCollator(demo, lambda _: batch)(None)
+    for mask in ({}, {"attention_mask": torch.ones(1, 5).long()}):
+        with pytest.raises(ValueError, match="cu_seq_lens_k"):
+            EngramCollator(demo, lambda _, m=mask: batch | m)(None)
     batch["cu_seq_lens_q"] = batch["cu_seq_lens_k"]
     assert np.array_equal(EngramCollator(demo, lambda _: batch)(None)["engram_rows"][0], want(demo))
 
@@ -341,5 +342,5 @@ def test_sorting_names_with_a_prefix():
     found = sort_names(names, "chosen_input_ids", {})
     assert found.masks == ("chosen_attention_mask",)
     assert found.ends == ()
-    assert found.side == ("prompt_attention_mask",)
+    assert found.side == ()
     assert found.unknown == ()

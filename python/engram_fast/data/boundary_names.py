@@ -119,8 +119,12 @@ def sort_names(
                 prefixed[name] = kind
                 break
         else:
-            if any(name.startswith(f"{prefix}_") and name[len(prefix) + 1 :] in SUFFIXES for prefix in others):
-                side.append(name)
+            kinds_of_others = [
+                SUFFIXES.get(name[len(prefix) + 1 :]) for prefix in others if name.startswith(f"{prefix}_")
+            ]
+            if any(kinds_of_others):
+                if "mask" not in kinds_of_others:  # the padding of another feature says nothing of these ids
+                    side.append(name)
             elif name in NAMES:
                 plain[name] = NAMES[name]
             elif _SIDE.fullmatch(name):

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .arrow_lists import flatten, is_list_type
-from .boundaries import Boundaries, Ragged, as_array
+from .boundaries import Boundaries
 from .boundary_names import OF_WHOLE_BATCH
+from .boundary_values import Ragged, as_array
 
 ReadColumn = Callable[[str], Any]
 

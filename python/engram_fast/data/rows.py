@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _checks
-from .boundaries import Boundaries, as_array
+from .boundaries import Boundaries
+from .boundary_values import as_array
 from .buffers import Buffers
 
 if TYPE_CHECKING:
