@@ -147,7 +147,9 @@ class Boundaries:
                     where["segment_ids"] = _ragged_segments(column, ids.starts, kind, name, mask)
                 else:
                     values = integers(aligned(column, ids, name, self.ids_key), name)
-                    where["segment_ids"] = values if kind == "segment ids" else segments_from_position_ids(values)
+                    if kind == "position ids":
+                        values = segments_from_position_ids(values, dtype=np.int32)
+                    where["segment_ids"] = values
                 break
         else:
             if numbers is not None:
@@ -160,7 +162,7 @@ def _segments(value: Any, kind: Kind, key: str, shape: tuple[int, ...], mask: np
     if kind == "segment ids":
         return integers(of_shape(as_array(value), shape, key), key)
     if kind == "position ids":
-        return segments_from_position_ids(integers(of_shape(as_array(value), shape, key), key))
+        return segments_from_position_ids(integers(of_shape(as_array(value), shape, key), key), dtype=np.int32)
     rows = shape[0] if len(shape) == 2 else 1
     column = ragged_of(value, key)
     alive = None if mask is None else mask.reshape(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -112,9 +113,9 @@ class EngramCollator:
                     f"the examples have {name!r}, which says where documents end, and the batch of the base collate "
                     f"function has no such key: keep it there, or leave it out with ignore=({name!r},)"
                 )
-        rows, length = (*getattr(batch.get(rules.ids_key), "shape", ()), 0, 0)[:2]
-        if 0 < rows < len(examples) and length:
-            self._refuse_unmarked_packing(examples, rows * length)
+        ids = batch.get(rules.ids_key, examples)
+        if len(ids) < len(examples) and getattr(ids, "ndim", 0) == 2:
+            self._refuse_unmarked_packing(examples, math.prod(ids.shape))
 
     def _refuse_unmarked_packing(self, examples: Sequence[Mapping[str, Any]], tokens: int) -> None:
         """Refuse rows that hold all ids of more examples than there are rows, and do not say where those end."""
@@ -123,7 +124,7 @@ class EngramCollator:
             total = sum(len(example[ids_key]) for example in examples)
         except (KeyError, TypeError):
             return
-        if total == tokens:
+        if total == tokens > 0:
             raise ValueError(
                 f"the base collate function packed {len(examples)} examples and its batch does not say where they end: "
                 "let it return position_ids, seq_idx or cu_seq_lens_q"

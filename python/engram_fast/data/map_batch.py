@@ -88,8 +88,9 @@ def map_batch(
         rows = _hash(columns, hasher, layer_axis, options)
         return _with_pandas_column(batch, key, rows_column(columns.starts, rows, layer_axis, fixed_size))
     table = batch.to_arrow() if frame == "polars" else _checked_arrow(batch)
-    check_absent(key, table.schema.names)
-    columns = read_columns(table.schema.names, table.column, rules)
+    names = table.schema.names
+    check_absent(key, names)
+    columns = read_columns(names, table.column, rules)
     rows = _hash(columns, hasher, layer_axis, options)
     added = rows_column(columns.starts, rows, layer_axis, fixed_size)
     if frame == "polars":
