@@ -172,6 +172,16 @@ def test_h1_lengths_over_all_rows(demo):
     assert np.array_equal(rows[1], alone(demo, [[2, 4, 8]]))
 
 
+def test_h1_numbers_in_arrays_of_objects_are_not_passed_by(demo):
+    """Neither read nor left out: NumPy cannot say what they are."""
+    objects = np.array([[3, 2]], dtype=object)
+    ids = np.array([[5, 7, 9, 2, 4]])
+    for name in ("seq_lengths", "doc_bounds"):
+        for call in (map_batch, lambda batch, hasher: collate(hasher, batch)):
+            with pytest.raises((TypeError, ValueError), match=name):
+                call({"input_ids": ids, name: objects}, demo)
+
+
 packs = st.lists(
     st.lists(st.lists(st.integers(0, 999), min_size=1, max_size=6), min_size=1, max_size=4), min_size=1, max_size=4
 )

@@ -1,6 +1,6 @@
 """Hashing in the input pipeline: collate functions, loaders, token files, and batch functions for other pipelines.
 
-Nothing here is imported before it is used: torch, pyarrow, datasets, ray and grain are needed only by what names them.
+torch, pyarrow, pandas, polars, datasets, ray and grain are imported by the first call that needs them, not before.
 """
 
 from __future__ import annotations

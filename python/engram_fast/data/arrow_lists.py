@@ -32,21 +32,21 @@ def flatten(column: Any, place: str, kinds: str = "iu") -> tuple[list[np.ndarray
     is_list = is_list_type(column.type)
     for chunk in chunks:
         try:
-            chunk.validate(full=True)  # of arrays that another program made nothing is known
+            chunk.validate(full=True)  # another program may have made it, and pyarrow has checked little so far
         except pa.ArrowInvalid as error:
             raise ValueError(f"{place}: chunk {len(views)} is malformed: {error}") from None
         chunk = _plain(chunk, place)
         if chunk.null_count:
-            raise ValueError(f"{place} has a null in row {_first_null(chunk, len(views))}; token ids cannot be null")
+            raise ValueError(f"{place} has a null in row {_first_null(chunk, len(views))}; nulls cannot be hashed")
         values = chunk
         if is_list:
             values, ends = _list_values(chunk)
             starts.append(ends + total)
             values = _plain(values, place)
         if not _is_number(values.type, kinds):
-            raise TypeError(f"{place} holds {values.type}, which is no integer type; token ids are integers")
+            raise TypeError(f"{place} holds {values.type}, which is no integer type; ids are integers")
         if values.null_count:
-            raise ValueError(f"{place} has a null at value {_first_null(values, len(views))}; token ids cannot be null")
+            raise ValueError(f"{place} has a null at value {_first_null(values, len(views))}; nulls cannot be hashed")
         views.append(values.to_numpy(zero_copy_only=not pa.types.is_boolean(values.type)))
         total += len(values)
     if not views:  # no chunk: an empty array of the column's type

@@ -82,7 +82,7 @@ _LOOKS = re.compile(
 
 
 class Sorted(NamedTuple):
-    """The names of a batch, sorted by what they say of its boundaries."""
+    """The names of a batch, sorted by their part in its boundaries."""
 
     masks: tuple[str, ...]
     ends: tuple[tuple[str, Kind], ...]  # those that say where documents end, with their kinds
@@ -152,7 +152,7 @@ def _looks(name: str) -> bool:
 
 
 def _prefixes(name: str) -> list[str]:
-    """Return what may stand before a suffix for a feature: `prompt_input_ids`, `prompt_input`, `prompt`."""
+    """Return the prefixes of a feature's boundaries: of `prompt_input_ids` also `prompt_input` and `prompt`."""
     parts = name.split("_")
     found = [name]
     while len(parts) > 1 and parts[-1] in ("ids", "id", "tokens", "token", "input", "inputs"):

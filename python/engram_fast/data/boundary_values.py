@@ -127,13 +127,19 @@ def may_bound(value: Any, shape: tuple[int, ...]) -> bool:
         return not any(isinstance(item, str) for row in value if isinstance(row, (list, tuple)) for item in row)
     if array.dtype.kind not in "iufbO" or array.ndim == 0 or array.size == 0:
         return False
-    if array.dtype.kind == "O" and not all(hasattr(row, "__len__") and not isinstance(row, str) for row in array.flat):
+    if array.dtype.kind == "O" and not may_be_numbers(array):
         return False
     tokens = int(np.prod(shape))
     if len(shape) == 2 and array.shape == shape[:1]:
         # One number for each row says nothing about places in it, unless they are lengths over all rows.
         return array.dtype.kind in "iu" and int(array.sum()) == tokens and not bool((array == shape[-1]).all())
     return array.ndim <= 2 or list(array.shape)[-1] == shape[-1]
+
+
+def may_be_numbers(objects: np.ndarray) -> bool:
+    """Tell whether an array of objects holds numbers, or lists of them, and nothing else."""
+    kinds = (int, float, np.generic, list, tuple, np.ndarray)
+    return all(isinstance(item, kinds) or hasattr(item, "detach") for item in objects.flat)
 
 
 def is_square(value: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from .arrow_lists import flatten, is_list_type
 from .boundaries import Boundaries
 from .boundary_names import OF_WHOLE_BATCH
-from .boundary_values import Ragged, as_array
+from .boundary_values import Ragged, as_array, may_be_numbers
 
 ReadColumn = Callable[[str], Any]
 
@@ -110,4 +110,6 @@ def _holds_lists(column: Any) -> bool:
         array = as_array(first)
     except (TypeError, ValueError):  # a list of lists of several lengths
         return False
+    if array.dtype.kind == "O":
+        return array.ndim > 0 and may_be_numbers(array)
     return array.ndim > 0 and array.dtype.kind in "iufb"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..hash import NgramHasher
     from .boundary_names import Kind
 
-# Seconds. A consumer that is back sooner leaves the thread no time but the loader's own. Beside workers that keep every
-# core busy, waking it (0.1 to 0.2 ms) then cost more than it saved; beside a loader that only waits it would save.
+# Seconds. If the consumer is back sooner, the thread can only run while the loader works. With workers on every core,
+# waking the thread (0.1 to 0.2 ms) then cost more than it saved; with a loader that only waits it would save time.
 PAYS = 0.5e-3
 
 
@@ -111,7 +111,7 @@ class RowsLoader:
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        # Read by accelerate's `prepare`, before anything else, of a loader that is given to it.
+        # accelerate's `prepare` reads this attribute of a loader before any other.
         if getattr(self.loader, "_is_accelerate_prepared", False):
             return True
         raise ValueError(

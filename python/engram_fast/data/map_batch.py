@@ -116,7 +116,7 @@ def _is_none(batch: Mapping[str, Any], name: str) -> bool:
 
 
 def _column_reader(batch: Mapping[str, Any]) -> Any:
-    """Return what gives a column of a mapping by its name.
+    """Return the function that gives a column of a mapping by its name.
 
     A lazy batch of `datasets` keeps its Arrow table: a column that nobody has read or replaced comes from there, not
     formatted and not copied.

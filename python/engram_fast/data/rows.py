@@ -102,7 +102,7 @@ class RowWriter:
         dtype = torch.int32 if self.dtype == np.int32 else torch.int64
         if torch.utils.data.get_worker_info() is not None:
             count = int(np.prod(shape))
-            # What torch's default collate does for a batch that is about to cross to another process.
+            # torch's default collate allocates a batch for another process in the same way.
             new_shared: Any = torch.UntypedStorage._new_shared
             storage = new_shared(count * self.dtype.itemsize)
             empty: Any = torch.empty(0, dtype=dtype)
@@ -140,8 +140,15 @@ def batch_bytes(
 ) -> int:
     """Return the bytes of the rows of a batch: batch * length * layers * columns * itemsize.
 
-    That many bytes of shared memory are held per batch that a worker has finished and the consumer not yet freed, so
-    about num_workers * (prefetch_factor + 1) times.
+    A batch holds that much shared memory from the moment a worker makes it until the consumer frees it: with
+    `EngramCollator` in workers about num_workers * (prefetch_factor + 1) batches do.
+
+    Args:
+        batch: the sequences of a batch.
+        length: the tokens of a sequence.
+        hasher: the hasher.
+        layers: the layers to hash; None: all.
+        dtype: int32 or int64; None: int32 if every row number fits.
     """
     probe = probe_rows(hasher, layers=layers, dtype=dtype)
     return batch * length * probe.nbytes

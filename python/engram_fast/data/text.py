@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..hash import NgramHasher
     from ..hash.options import RowOptions
 
-# A chunk ends at either: enough texts for every core, little enough text that its encodings take little memory.
+# A chunk ends at this many texts or characters: enough for every core, and few enough to keep the encodings small.
 CHUNK = 1024
 CHARACTERS = 1 << 20
 
@@ -54,10 +54,23 @@ def hash_texts(
 ) -> HashedTexts:
     """Tokenise `texts` in parallel and hash them, each text a sequence of its own.
 
-    `tokenizer` is a `tokenizers.Tokenizer` or a transformers tokenizer that is built on one. It is used as it is set
-    up: padding is left out of the result, and a truncation that an earlier call left behind in a transformers
-    tokenizer is refused. `options` are those of `hash_batch`: layers, dtype, add_offsets, num_threads. At most
-    `chunk` texts, and about a million characters, are tokenised at a time.
+    Args:
+        texts: any iterable of strings, also a pyarrow array of them.
+        tokenizer: a `tokenizers.Tokenizer` or a transformers tokenizer that is built on one. Its settings hold, but
+            padding is left out of the result, and a transformers tokenizer that an earlier call left truncating is
+            refused.
+        hasher: the hasher.
+        add_special_tokens: whether the tokenizer adds its special tokens to each text.
+        chunk: the most texts to tokenise at a time; about a million characters end a chunk too.
+        **options: those of `hash_batch`: layers, dtype, add_offsets, num_threads.
+
+    Returns:
+        ids, cumulative lengths and rows of all texts.
+
+    Raises:
+        TypeError: a text is no string; the tokenizer has no Rust part.
+        ValueError: a text has no UTF-8 form (a lone surrogate); the tokenizer truncates.
+        IndexError: an id outside the vocabulary of the hasher.
     """
     backend = backend_of(tokenizer)
     encode = getattr(backend, "encode_batch_fast", None) or backend.encode_batch
@@ -76,8 +89,8 @@ def hash_texts(
         done += len(some)
         pieces = [_ids(encoding, padded) for encoding in encodings]
         del encodings  # before the next chunk has its own
-        # Not in a background thread while the next chunk is tokenised, which keeps every core busy already: that took
-        # 5 % longer in all with one hashing thread, 20 % with two.
+        # Hashing in a background thread while the next chunk was tokenised made it 5 % slower, in two 20 %:
+        # tokenising keeps every core busy already.
         rows.append(pieces, sum(map(len, some)))
     return rows.finish()
 
@@ -133,11 +146,10 @@ def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 class _Growing:
-    """Ids and rows of the texts so far, in arrays that are reserved ahead where the amount of text is known.
+    """Ids and rows of the texts so far, in arrays that are allocated ahead if the amount of text is known.
 
-    Room that is not written to costs no memory; what costs is touching pages: moving arrays as they grew took 0.4 us a
-    token more, a third of tokenising. The guess is kept within a few times what is there: the first texts may be of
-    another kind than the rest.
+    Memory that nobody has written to costs nothing; copying to larger arrays does, 0.4 us a token or a third of
+    tokenising. The guess stays within a few times the tokens so far: the first texts may differ from the rest.
     """
 
     def __init__(self, hasher: NgramHasher, options: RowOptions, characters: int | None) -> None:

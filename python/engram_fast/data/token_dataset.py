@@ -16,7 +16,7 @@ from .files.shards import ShardFile, find_shards
 from .files.tokens import check_documents, check_integer
 
 _SCAN = 1 << 20
-# A pickle goes to every worker that is not forked; arrays of more bytes than this do not go along in silence.
+# Bytes. A pickle goes to every worker that is not forked; larger arrays in it get a warning.
 _PICKLED = 1 << 20
 
 

@@ -79,7 +79,7 @@ def index_argument(documents: Any) -> IndexFile | np.ndarray:
 
 
 def _is_whole_map(array: Any) -> bool:
-    """Whether the array is what its file holds at its offset; a slice of it, or a private copy, is not."""
+    """Tell whether the array equals its file from its offset on; a slice or a private copy does not."""
     return (
         isinstance(array, np.memmap)
         and isinstance(array.base, mmap.mmap)

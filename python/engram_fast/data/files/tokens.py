@@ -96,7 +96,7 @@ def join(parts: Sequence[Tokens], place: str) -> Tokens:
 
 
 def check_integer(dtype: np.dtype, place: str) -> None:
-    """Refuse what cannot be a token id."""
+    """Refuse a dtype that is no integer; messages name `place`."""
     if dtype.kind not in "iu":
         raise TypeError(f"{place} holds {dtype}, which is no integer dtype; token ids are integers")
 
