@@ -337,6 +337,25 @@ def test_the_page_lists_every_name_and_kind():
         assert f"`{name}`" in rows[f"`{kind}`"], name
 
 
+def test_names_are_read_by_kind():
+    names = [
+        "attention_mask",
+        "position_ids",
+        "x_positions",
+        "mine",
+        "seq_idx",
+        "cu_seqlens",
+        "x_segment_ids",
+        "seq_lens",
+    ]
+    found = sort_names(names, "x_ids", {"mine": "position ids"})
+    order = ["mine", "x_segment_ids", "seq_idx", "cu_seqlens", "seq_lens", "x_positions", "position_ids"]
+    assert [name for name, _ in found.ends] == order
+    assert found.masks == ("attention_mask",)
+    assert found.silent is False
+    assert sort_names(["labels", 3], "x_ids", {}).silent
+
+
 def test_sorting_names_with_a_prefix():
     names = ["prompt_input_ids", "prompt_attention_mask", "chosen_input_ids", "chosen_attention_mask", "labels"]
     found = sort_names(names, "chosen_input_ids", {})

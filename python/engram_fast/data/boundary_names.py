@@ -131,10 +131,11 @@ def sort_names(
                 side.append(name)
             elif _looks(name):
                 unknown.append(name)
-    order = {name: at for at, name in enumerate(NAMES)}
+    order = {name: at for at, name in enumerate(NAMES, 1)}
     kinds = {kind: at for at, kind in enumerate(dict.fromkeys(NAMES.values()))}
-    known |= dict(sorted(prefixed.items(), key=lambda item: kinds[item[1]]))
-    known |= dict(sorted(plain.items(), key=lambda item: order[item[0]]))
+    # By kind; of one kind, the names with a prefix first.
+    found = [(kinds[kind], order.get(name, 0), name) for name, kind in {**plain, **prefixed}.items()]
+    known |= {name: prefixed.get(name) or plain[name] for _, _, name in sorted(found)}
     masks = tuple(name for name, kind in known.items() if kind == "mask")
     ends = tuple((name, kind) for name, kind in known.items() if kind != "mask")
     return Sorted(masks, ends, tuple(side), tuple(unknown))
