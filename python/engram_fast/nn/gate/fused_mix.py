@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engram_fast.nn import gate_math
-from engram_fast.nn.formula import accumulate_dtype
-from engram_fast.nn.gate_math import GateBlock
+from . import arithmetic
+from .arithmetic import GateBlock
+from .formula import accumulate_dtype
 
 BLOCK_ELEMENTS = 64 * 4 * 1024  # of a [n, M, D] block, for each thread: 1 MiB in float32, about L2
 
@@ -34,7 +34,7 @@ class EngramMix(torch.autograd.Function):
             here = rows, span
             keys, value = _split(projected[here], branches, dtype)
             block_hidden = _masked(hidden[here], mask, here).to(dtype)
-            block = gate_math.forward(block_hidden, keys, gate_weight, eps, False)
+            block = arithmetic.forward(block_hidden, keys, gate_weight, eps, False)
             if mask is not None:
                 block.gate.mul_(mask[here][..., None])
             for number, part in zip(numbers, block, strict=True):
@@ -99,7 +99,7 @@ class EngramMix(torch.autograd.Function):
             block_hidden = _masked(hidden[here], mask, here).to(dtype)
             keys, _ = _split(projected[here], branches, dtype)
             block = GateBlock(*(number[here] for number in numbers))
-            part_hidden, part_keys, part_weight = gate_math.backward(grad_gate, block, block_hidden, keys, gate_weight)
+            part_hidden, part_keys, part_weight = arithmetic.backward(grad_gate, block, block_hidden, keys, gate_weight)
             grad_hidden[here] = part_hidden
             grad_projected[here][..., : branches * width] = part_keys.flatten(2)
             grad_projected[here][..., branches * width :] = grad_value

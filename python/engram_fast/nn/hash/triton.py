@@ -1,4 +1,4 @@
-"""The hash as a Triton kernel for CUDA: bit for bit ``hash_torch``, its oracle; imported only where wanted."""
+"""The hash as a Triton kernel for CUDA: bit for bit ``hash.formula``, its oracle; imported only where wanted."""
 
 # No `from __future__ import annotations`: Triton 3.0's interpreter reads constexpr from real annotations.
 import torch
@@ -6,8 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engram_fast.nn.hash_rules import HashRules
-from engram_fast.nn.hash_torch import check_ids, run_lengths
+from .formula import check_ids, run_lengths
+from .rules import HashRules
 
 BLOCK = 128  # tokens of one program
 
@@ -122,7 +122,7 @@ def hash_rows(
     segment_ids: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
 ) -> Tensor:
-    """As ``hash_torch.hash_rows``: ids [B, T] to rows [L, B, T, C] int64."""
+    """As ``hash.formula.hash_rows``: ids [B, T] to rows [L, B, T, C] int64."""
     layers, columns = moduli.shape
     rows = torch.empty((layers, *ids.shape, columns), dtype=torch.int64, device=ids.device)
     count = ids.numel()

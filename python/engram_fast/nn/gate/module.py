@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn import dispatch, formula
-from engram_fast.nn.documents import as_mask
+from ..documents import as_mask
+from . import dispatch, formula
 
 
 class EngramGate(nn.Module):

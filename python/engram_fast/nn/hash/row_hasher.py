@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn import hash_op
-from engram_fast.nn.hash_rules import numbers_of, rules_of
+from . import op
+from .rules import numbers_of, rules_of
 
 if TYPE_CHECKING:
-    from engram_fast.hasher import NgramHasher
+    from ...hash import NgramHasher
 
 
 class RowHasher(nn.Module):
@@ -52,7 +52,7 @@ class RowHasher(nn.Module):
         for name in ("lookup", "multipliers", "moduli", "offsets"):
             self.register_buffer(name, None, persistent=False)
         self._rebuild_buffers(torch.device("cpu"))
-        hash_op.remember(self.layout_json, hasher)
+        op.remember(self.layout_json, hasher)
 
     @classmethod
     def of(cls, hasher: NgramHasher | RowHasher | None) -> RowHasher | None:
@@ -75,7 +75,7 @@ class RowHasher(nn.Module):
             if input_ids.shape[0] != 1:
                 raise ValueError(f"cu_seqlens needs one flat row of tokens, the batch has {input_ids.shape[0]}")
             input_ids, mask = input_ids[0], None if mask is None else mask[0]
-        rows = hash_op.hash_rows(
+        rows = op.hash_rows(
             input_ids,
             self.lookup,
             self.multipliers,
@@ -115,7 +115,7 @@ class RowHasher(nn.Module):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        hash_op.remember(self.layout_json, self.hasher)
+        op.remember(self.layout_json, self.hasher)
 
 
 def split_layers(engram_rows: Tensor, layer_ids: Sequence[int]) -> dict[int, Tensor]:

@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engram_fast.nn.formula import GATE_FLOOR
+from .formula import GATE_FLOOR
 
 ROWS = 16  # tokens of one program of the backward, which sums the weight's gradient over them
 
@@ -108,7 +108,7 @@ def _backward_kernel(
 
 
 class TritonGate(torch.autograd.Function):
-    """(hidden [N,M,D], keys [N,M,D], weight [M,D]) -> gate [N,M] float32; as ``fused_v41.Gate``, not for float64."""
+    """(hidden [N,M,D], keys [N,M,D], weight [M,D]) -> gate [N,M] float32; as ``fused.Gate``, not for float64."""
 
     @staticmethod
     def forward(ctx, hidden, keys, weight, eps, zero_is_positive):

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn import dispatch, formula, projection
-from engram_fast.nn.bare import are_bare_norms, call_norms, is_bare, to_parameters
-from engram_fast.nn.documents import as_mask, look_back_limit
-from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
-from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
-from engram_fast.nn.short_conv import ConvState, ShortConv
+from . import projection
+from .bare import are_bare_norms, call_norms, is_bare, to_parameters
+from .documents import as_mask, look_back_limit
+from .embedding import MultiHeadEmbedding
+from .gate import dispatch, formula
+from .hash import RowHasher, rows_of_layer
+from .short_conv import ConvState, ShortConv
 
 if TYPE_CHECKING:
-    from engram_fast.hasher import NgramHasher
-    from engram_fast.layouts import HashLayout
+    from ..hash import NgramHasher
+    from ..layout import HashLayout
 
 
 class Engram(nn.Module):

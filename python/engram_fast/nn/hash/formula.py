@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engram_fast.nn.documents import check_cu_seqlens
-from engram_fast.nn.hash_rules import HashRules
+from ..documents import check_cu_seqlens
+from .rules import HashRules
 
 
 def hash_rows(

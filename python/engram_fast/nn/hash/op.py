@@ -11,9 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engram_fast.nn import hash_torch
-from engram_fast.nn.documents import as_mask
-from engram_fast.nn.hash_rules import rules_of
+from ...hash import NgramHasher
+from ...layout import HashLayout
+from ...token_map import TokenMap
+from ..documents import as_mask
+from ..gate.dispatch import use_triton
+from . import formula
+from .rules import rules_of
 
 _HASHERS: dict[str, Any] = {}  # by the layout's JSON, which contains the token map's digest; the latest come last
 _KEPT = 64  # a hasher that was dropped is built again when it is needed
@@ -43,17 +47,15 @@ def hash_rows(
         mask: bool or 0/1. segment_ids: like ids. cu_seqlens: for flat ids.
         layout: ``HashLayout.to_json()``. layers: layer ids, in the result's order.
     """
-    from engram_fast.nn.dispatch import use_triton
-
     check_where(ids, mask, segment_ids, cu_seqlens)
     rules = rules_of(layout)
     flat = ids.ndim == 1
     index = [rules.layer_ids.index(layer) for layer in layers]
     numbers: list[Any] = [part[index] for part in (multipliers, moduli, offsets)]
     where = {"mask": _row(mask, flat), "segment_ids": _row(segment_ids, flat), "cu_seqlens": cu_seqlens}
-    run: Any = hash_torch.hash_rows
+    run: Any = formula.hash_rows
     if use_triton(ids):
-        from engram_fast.nn.triton_hash import hash_rows as run
+        from .triton import hash_rows as run
     numbers[2] = numbers[2] if add_offsets else None
     rows = run(_row(ids, flat), lookup, *numbers, rules, **where)
     rows = rows[:, 0] if flat else rows
@@ -110,10 +112,8 @@ def _numpy(tensor: Tensor | None) -> np.ndarray | None:
     return None if tensor is None else tensor.detach().numpy()
 
 
-def _rebuild(layout: str, lookup: Tensor | None) -> object:
-    import engram_fast
-
-    token_map = None if lookup is None else engram_fast.TokenMap.from_lookup(lookup.numpy())
-    hasher = engram_fast.NgramHasher(engram_fast.HashLayout.from_json(layout), token_map)
+def _rebuild(layout: str, lookup: Tensor | None) -> NgramHasher:
+    token_map = None if lookup is None else TokenMap.from_lookup(lookup.numpy())
+    hasher = NgramHasher(HashLayout.from_json(layout), token_map)
     remember(layout, hasher)
     return hasher

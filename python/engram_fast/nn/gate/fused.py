@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from engram_fast.nn import gate_math
-from engram_fast.nn.formula import accumulate_dtype
-from engram_fast.nn.fused_demo import BLOCK_ELEMENTS
-from engram_fast.nn.gate_math import GateBlock
+from . import arithmetic
+from .arithmetic import GateBlock
+from .formula import accumulate_dtype
+from .fused_mix import BLOCK_ELEMENTS
 
 
 class GatedAdd(torch.autograd.Function):
@@ -23,7 +23,7 @@ class GatedAdd(torch.autograd.Function):
         numbers = hidden.new_empty((4, *hidden.shape[:2]), dtype=dtype)
         for part in _blocks(hidden):
             wide = hidden[part].to(dtype)
-            block = gate_math.forward(_masked(wide, mask, part), keys[part].to(dtype), weight, eps, True)
+            block = arithmetic.forward(_masked(wide, mask, part), keys[part].to(dtype), weight, eps, True)
             if mask is not None:
                 block.gate.mul_(mask[part][:, None])
             for number, piece in zip(numbers, block, strict=True):
@@ -48,7 +48,7 @@ class GatedAdd(torch.autograd.Function):
             grad_value[part] = (grad * block.gate[..., None]).sum(1)
             grad_gate = (grad * value[part].to(dtype)[:, None]).sum(-1)
             wide = _masked(hidden[part].to(dtype), mask, part)
-            from_hidden, from_keys, from_weight = gate_math.backward(
+            from_hidden, from_keys, from_weight = arithmetic.backward(
                 grad_gate, block, wide, keys[part].to(dtype), weight
             )
             grad_hidden[part] = from_hidden.add_(grad)
@@ -66,7 +66,7 @@ class Gate(torch.autograd.Function):
         weight = weight.to(dtype)
         numbers = hidden.new_empty((4, *hidden.shape[:2]), dtype=dtype)
         for part in _blocks(hidden):
-            block = gate_math.forward(hidden[part].to(dtype), keys[part].to(dtype), weight, eps, zero_is_positive)
+            block = arithmetic.forward(hidden[part].to(dtype), keys[part].to(dtype), weight, eps, zero_is_positive)
             for number, piece in zip(numbers, block, strict=True):
                 number[part] = piece
         ctx.save_for_backward(hidden, keys, weight, numbers)
@@ -82,7 +82,7 @@ class Gate(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight)
         for part in _blocks(hidden):
             block = GateBlock(*(number[part] for number in numbers))
-            grads = gate_math.backward(
+            grads = arithmetic.backward(
                 grad_gate[part].to(dtype), block, hidden[part].to(dtype), keys[part].to(dtype), weight
             )
             grad_hidden[part], grad_keys[part] = grads[:2]

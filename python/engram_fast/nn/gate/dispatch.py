@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engram_fast.nn import formula
-from engram_fast.nn.fused_demo import EngramMix
-from engram_fast.nn.fused_v41 import Gate, GatedAdd
+from . import formula
+from .fused import Gate, GatedAdd
+from .fused_mix import EngramMix
 
 
 def use_triton(tensor: Tensor) -> bool:
@@ -39,7 +39,7 @@ def gate(
     lead = hidden.shape[:-2]
     hidden, keys = hidden.reshape(-1, *hidden.shape[-2:]), keys.reshape(-1, *keys.shape[-2:])
     if use_triton(hidden) and hidden.dtype != torch.float64:
-        from engram_fast.nn.triton_gate import TritonGate
+        from .triton import TritonGate
 
         return TritonGate.apply(hidden, keys, weight, eps, zero_is_positive).unflatten(0, lead)
     return Gate.apply(hidden, keys, weight, eps, zero_is_positive).reshape(*lead, hidden.shape[-2])
@@ -56,7 +56,7 @@ def gated_add(
         mask = None if mask is None else mask[None]
         out, gate_NM = formula.engram_v41(hidden[None], keys[None], value[None], weight, eps=eps, mask_BT=mask)
     elif use_triton(hidden) and hidden.dtype != torch.float64:
-        from engram_fast.nn.triton_gate import TritonGate
+        from .triton import TritonGate
 
         read = hidden if mask is None else hidden.masked_fill(~mask[:, None, None], 0)
         gate_NM = TritonGate.apply(read, keys, weight, eps, True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from engram_fast.nn.formula import GATE_FLOOR
+from .formula import GATE_FLOOR
 
 
 class GateBlock(NamedTuple):

@@ -8,7 +8,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn.row_check import check_rows, table_rows
+from .row_check import check_rows, table_rows
 
 
 class MultiHeadEmbedding(nn.Module):
