@@ -94,3 +94,7 @@ def _arrays(gates: Mapping[int, Any], pieces: Sequence[str]) -> dict[int, NDArra
 def _visible(piece: str) -> str:
     piece = piece.replace("\uff5c", "|").replace("\u2581", "_")  # of special tokens: few fonts have them
     return piece.replace(" ", "\u2423").replace("\n", "\\n").replace("\t", "\\t") or "(empty)"
+
+
+# The names that these functions had in `engram_fast.nn.gate_map`.
+print_table, write_heat_map = print_gates, plot_gates
