@@ -104,8 +104,7 @@ def _imported(values: Any, name: str) -> np.ndarray:
 
 
 def _refuse_past_64_bits(values: Any, name: str) -> None:
-    """Raise for the first int that does not fit, where `values` are nothing but ints: NumPy makes floats or objects of
-    such a list."""
+    """Raise for the first int past 64 bits, if `values` are ints alone: NumPy makes floats or objects of such lists."""
     array = np.asarray(values, dtype=object)
     if not all(isinstance(value, int) and not isinstance(value, bool) for value in array.flat):
         return

@@ -122,6 +122,7 @@ def _hasher(order: int, heads: int, layers: int) -> NgramHasher:
 def _lookup(hasher: NgramHasher) -> NDArray[np.int64]:
     import numpy as np
 
+    assert hasher.token_map is not None, "the bench's layout hashes compressed ids"
     return np.asarray(hasher.token_map.lookup, dtype=np.int64)
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..layout import BackBoneConfig, EngramConfig
 from ..hash import NgramHasher
-from ..layout import HashLayout
+from ..layout import BackBoneConfig, EngramConfig, HashLayout
 from ..token_map import TokenMap
 from .engram import Engram
 from .hash import RowHasher

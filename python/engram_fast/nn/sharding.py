@@ -17,7 +17,7 @@ from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_modul
 try:
     from torch.distributed.tensor import DTensor, Replicate, Shard
 except ImportError:  # torch 2.4
-    from torch.distributed._tensor import DTensor, Replicate, Shard
+    from torch.distributed._tensor import DTensor, Replicate, Shard  # type: ignore[attr-defined]
 
 from .embedding import MultiHeadEmbedding
 from .engram_v41 import EngramV41

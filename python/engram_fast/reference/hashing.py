@@ -45,7 +45,7 @@ def alive_positions(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
     values = integers("mask", mask if mask.dtype != bool else mask.astype(np.int64), shape)
     if bad := set(values.ravel()) - {0, 1}:
         raise ValueError(f"mask: {min(bad)} is neither 0 nor 1")
-    return values == 1
+    return np.asarray(values == 1)
 
 
 def packed_starts(cu_seqlens: Any, length: int) -> set[int]:
@@ -141,14 +141,14 @@ def mix(w: np.ndarray, coefficient: np.ndarray, how: str, word_bits: int) -> np.
     products = w[:, :, None, :].astype(np.uint64) * coefficient.astype(np.uint64)
     mixed = (np.bitwise_xor if how == "xor" else np.add).reduce(products, axis=-1)
     if word_bits == 32:
-        return (mixed & np.uint64(2**32 - 1)).astype(np.uint32).view(np.int32).astype(np.int64)
-    return mixed.view(np.int64)
+        return np.asarray((mixed & np.uint64(2**32 - 1)).astype(np.uint32).view(np.int32).astype(np.int64))
+    return np.asarray(mixed.view(np.int64))
 
 
 def layer_rows(layout: Layout, layer: dict[str, Any], w: np.ndarray, add_offsets: bool) -> np.ndarray:
     """The table rows of one layer, int64 [R,T,C]: floor modulo by column, then the column's offset if asked."""
     mixed = mix(w, coefficients(layout, layer), layout["mix"], layout["word_bits"])
-    rows = np.mod(mixed, np.array(layer["moduli"], dtype=np.int64))
+    rows = np.asarray(np.mod(mixed, np.array(layer["moduli"], dtype=np.int64)))
     return rows + np.array(layer["offsets"], dtype=np.int64) if add_offsets else rows
 
 

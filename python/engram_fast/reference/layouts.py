@@ -43,7 +43,9 @@ def token_map_id(lookup: np.ndarray) -> dict[str, Any]:
     return {"digest": hashlib.sha256(content).hexdigest(), "length": len(lookup), "size": int(lookup.max()) + 1}
 
 
-def layer_numbers(layer: int, multipliers: list, moduli: list[int], offsets: list[int] | None = None) -> dict[str, Any]:
+def layer_numbers(
+    layer: int, multipliers: list[Any], moduli: list[int], offsets: list[int] | None = None
+) -> dict[str, Any]:
     """One entry of "layers"; offsets are the sums of the moduli before each column unless they are given."""
     if offsets is None:
         offsets = [sum(moduli[:c]) for c in range(len(moduli))]
@@ -52,7 +54,12 @@ def layer_numbers(layer: int, multipliers: list, moduli: list[int], offsets: lis
 
 
 def assemble(
-    orders: Sequence[int], heads: int, layers: list[dict], ids: dict, adds_offsets: bool, **rest: Any
+    orders: Sequence[int],
+    heads: int,
+    layers: list[dict[str, Any]],
+    ids: dict[str, Any],
+    adds_offsets: bool,
+    **rest: Any,
 ) -> Layout:
     """The layout's dictionary; what is not given is what most layouts use."""
     if list(orders) != sorted(set(orders)):
@@ -233,8 +240,7 @@ def qwen_ple(
     make_ngram_vocab_size_divisible_by: int = 128,
     layer_id: int = 2,
 ) -> Layout:
-    """Qwen3.8-Flash-Next (`qwen4_exp`): consecutive primes from the layer's place on, SplitMix64, EOS as fill and
-    boundary."""
+    """Qwen3.8-Flash-Next (`qwen4_exp`): consecutive primes from the layer's place on, SplitMix64, EOS cuts."""
     columns = (ngram_size - 1) * heads_per_ngram
     primes = primes_above(ngram_vocab_size_base - 1)
     moduli = [next(primes) for _ in range((ple_layer_index + 1) * columns)][-columns:]
@@ -258,8 +264,7 @@ def onnxruntime(
     int32: bool = False,
     layer_id: int = 0,
 ) -> Layout:
-    """ONNX Runtime's `NGramHashMapping`: all numbers given; any id enters; rows run to the end of the farthest
-    column."""
+    """ONNX Runtime's `NGramHashMapping` : numbers as given; any id enters; rows end with the farthest column."""
     if reset_on_eos and eos_token_id is None:
         raise ValueError("reset_on_eos: needs eos_token_id")
     moduli = [int(p) for p in vocab_sizes]
@@ -380,8 +385,9 @@ PRESETS: dict[str, Callable[..., Layout]] = {
 
 
 def preset(name: str, *, lookup: np.ndarray | None = None, **parameters: Any) -> Layout:
-    """The layout `name` with the published `parameters`; `lookup` is the token map's [n] array where ids are
-    compressed.
+    """Return the layout `name` with the published `parameters`.
+
+    `lookup` is the token map's [n] array, for layouts that hash compressed ids.
 
     Raises ValueError for an unknown name (the accepted ones are listed), a missing token map, a pad outside it,
     orders that do not ascend, or sums that disagree; TypeError for a parameter that the layout does not have.
