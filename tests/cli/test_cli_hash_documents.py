@@ -59,7 +59,7 @@ def test_cu_seqlens_keep_flat_documents_apart(tmp_path, hasher, saved, piece):
     run("hash", saved("i.npy", ids), "-o", tmp_path / "r.npy", *options)
     rows = np.load(tmp_path / "r.npy")
     np.testing.assert_array_equal(rows, rows_of(hasher, ids, cu_seqlens=bounds))
-    assert rows[0, 3].tolist() == [44, 95, 61, 36] or (rows[:, 3:5] == rows_of(hasher, ids[3:5])).all()
+    assert rows[0, 3].tolist() == [44, 95, 61, 36]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from cli_tools import listing, run
+from cli_tools import listing, refuse, run
 from engram_fast import NgramHasher
 from engram_fast.cli import files, pieces
 
@@ -47,7 +48,7 @@ def test_a_signal_stops_hash_within_a_second_and_leaves_nothing(tmp_path, hasher
     sent = time.monotonic()
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - sent < 1 + 2  # a second, and what a busy machine adds
+    assert time.monotonic() - sent < 3  # a second, and two for a busy machine
     assert process.returncode == code
     assert "Traceback" not in errors
     assert listing(tmp_path) == before
@@ -103,13 +104,25 @@ def test_no_call_into_the_core_hashes_more_than_a_fraction_of_a_second(tmp_path,
 
 
 def test_a_large_output_goes_to_the_disk_as_it_fills(tmp_path, hasher, saved, monkeypatch):
-    flushed = []
-    original = np.memmap.flush
-    monkeypatch.setattr(np.memmap, "flush", lambda self: flushed.append(1) or original(self))
-    monkeypatch.setattr(files, "_FLUSHED", 1 << 20)
+    synced = []
+    original = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(1) or original(number))
+    monkeypatch.setattr(files, "_SYNCED", 1 << 20)
     monkeypatch.setattr(pieces, "_PIECE", 1 << 18)
     run("hash", saved("i.npy", np.zeros(200_000, np.uint8)), "-o", tmp_path / "r.npy", "--hasher", hasher)
-    assert len(flushed) == 200_000 * 2 * 4 * 4 // (1 << 20) + 1
+    assert len(synced) == 200_000 * 2 * 4 * 4 // (1 << 20) + 1
+
+
+def test_a_disk_that_fails_while_it_is_written_is_an_error_and_leaves_nothing(tmp_path, hasher, saved, monkeypatch):
+    def fail(number):
+        raise OSError(errno.EIO, "Input/output error")
+
+    source = saved("i.npy", np.zeros(200_000, np.uint8))
+    before = listing(tmp_path)
+    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(files, "_SYNCED", 1 << 20)
+    assert "Input/output error" in refuse("hash", source, "-o", tmp_path / "r.npy", "--hasher", hasher)
+    assert listing(tmp_path) == before
 
 
 def test_ctrl_c_in_any_command_is_exit_code_130(tmp_path, hasher, saved, monkeypatch):

@@ -6,7 +6,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Bytes that are written before they go to the disk: one flush of several gigabytes could not be interrupted for as
-# many seconds.
-_FLUSHED = 64 << 20
+# Bytes of output that are synced at once, while the next ones are hashed: one sync of gigabytes at the end would keep
+# Ctrl-C waiting for many seconds.
+_SYNCED = 64 << 20
 
 
 def check_input(path: Path) -> Path:
@@ -73,7 +74,8 @@ def writing_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ite
         else:
             mapped = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
             _reserve(temporary, path)
-            yield OutputArray(mapped)
+            with ThreadPoolExecutor(1) as background:
+                yield OutputArray(mapped, lambda: background.submit(os.fsync, file.fileno()))
             mapped.flush()
             del mapped
         os.fsync(file.fileno())
@@ -84,23 +86,25 @@ def writing_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ite
 
 
 class OutputArray:
-    """An array that is filled piece by piece, and goes to the disk as it fills."""
+    """An array that is filled piece by piece; `sync` starts to bring the pieces so far to the disk."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: NDArray[Any], sync: Callable[[], Future[None]] | None = None) -> None:
         import numpy as np
 
-        self._mapped = array
         self._array = np.asarray(array)
+        self._sync = sync
+        self._syncing: Future[None] | None = None
         self._dirty = 0
 
     def write(self, index: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Write `values` at `index`."""
         self._array[index] = values
         self._dirty += values.nbytes
-        if self._dirty >= _FLUSHED:
+        if self._sync is not None and self._dirty >= _SYNCED:
             self._dirty = 0
-            if hasattr(self._mapped, "flush"):
-                self._mapped.flush()
+            if self._syncing is not None:
+                self._syncing.result()
+            self._syncing = self._sync()
 
 
 def _create(path: Path) -> tuple[Path, IO[bytes]]:
