@@ -3,7 +3,8 @@
 use std::arch::aarch64::*;
 
 use super::vector::{self, Lanes};
-use super::{Kernel, Rows, Window};
+use super::Kernel;
+use crate::hash::block::{Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::{LANES, LayerPlan};
 

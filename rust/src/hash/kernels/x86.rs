@@ -7,7 +7,8 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::vector::{self, Lanes, STREAM_16, STREAM_32};
-use super::{Kernel, Rows, Window};
+use super::Kernel;
+use crate::hash::block::{Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::LayerPlan;
 
