@@ -171,6 +171,7 @@ impl Error {
     }
 
     /// A wrong parameter of a generator.
+    #[cfg(any(test, feature = "python"))]
     pub(crate) fn draw(parameter: &'static str, problem: impl Into<String>) -> Self {
         Self::Draw { parameter, problem: problem.into() }
     }

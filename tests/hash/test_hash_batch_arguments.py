@@ -123,8 +123,8 @@ def test_cu_seqlens_that_are_none(value: Any, error: type[Exception]) -> None:
 
 
 def test_cu_seqlens_are_for_flat_ids_alone() -> None:
-    refused(ValueError, "^cu_seqlens: is for flat ids", HASHER.hash_batch, IDS, cu_seqlens=[0, 8], out=out_of())
-    refused(ValueError, "^cu_seqlens: is for flat ids", HASHER.hash_batch, IDS[:1], cu_seqlens=[0, 4])
+    refused(ValueError, "^cu_seqlens needs flat ids", HASHER.hash_batch, IDS, cu_seqlens=[0, 8], out=out_of())
+    refused(ValueError, "^cu_seqlens needs flat ids", HASHER.hash_batch, IDS[:1], cu_seqlens=[0, 4])
     for call in (HASHER.step, HASHER.peek):
         refused(TypeError, "cu_seqlens", call, IDS[0], HASHER.new_state(1), cu_seqlens=[0, 4])
 

@@ -84,9 +84,9 @@ pub(super) fn stream_bytes() -> Result<usize> {
 fn read_bytes(set: Option<&str>) -> Result<usize> {
     match set {
         None | Some("") => Ok(STREAM_BYTES),
-        Some(bytes) => bytes
-            .parse()
-            .map_err(|_| Error::Bytes { variable: "ENGRAM_FAST_STREAM_BYTES", value: bytes.into() }),
+        Some(bytes) => {
+            bytes.parse().map_err(|_| Error::Bytes { variable: "ENGRAM_FAST_STREAM_BYTES", value: bytes.into() })
+        }
     }
 }
 

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use super::batch::{self, Engine, LayerAxis, Request};
-use super::kernels::{self, Kernel, Row};
+#[cfg(feature = "python")]
+use super::kernels::Kernel;
+use super::kernels::{self, Row};
 use super::plan::{self, LayerPlan};
 use super::state::HashState;
 use super::window::WindowRule;
-use crate::error::{MapId, Mismatch, Place};
+#[cfg(feature = "python")]
+use crate::error::Place;
+use crate::error::{MapId, Mismatch};
 use crate::ids::{Int, Ints, Places};
 use crate::layout::HashLayout;
 use crate::support::pool;
@@ -58,6 +62,7 @@ impl Hasher {
     }
 
     /// The same hasher with another kernel, for tests and measurements.
+    #[cfg(feature = "python")]
     pub(crate) fn with_kernel(&self, kernel: Kernel) -> Self {
         Self { engine: Engine { kernel, ..self.engine.clone() }, ..self.clone() }
     }
@@ -67,6 +72,7 @@ impl Hasher {
         self.engine.kernel.name
     }
 
+    #[cfg(feature = "python")]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -161,6 +167,7 @@ impl Hasher {
         Ok(())
     }
 
+    #[cfg(feature = "python")]
     /// Checks values that are compressed already: those of one row, oldest first.
     ///
     /// # Errors
@@ -250,7 +257,7 @@ impl<'a> Batch<'a> {
     /// Those of [`Batch::into`].
     pub fn to_vec<R: Row>(&self) -> Result<Vec<R>> {
         let mut out = vec![R::default(); self.result_len()?];
-        self.into(&mut out)?;
+        Batch::into(*self, &mut out)?;
         Ok(out)
     }
 
@@ -259,8 +266,7 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// An id outside the layout's range, a shape that differs, a wrong mask or bound, an unknown layer, row numbers that
     /// `R` does not hold, an `out` of another length than [`Batch::result_len`].
-    #[allow(clippy::wrong_self_convention)] // it hashes into a buffer and converts nothing
-    pub fn into<R: Row>(&self, out: &mut [R]) -> Result<()> {
+    pub fn into<R: Row>(self, out: &mut [R]) -> Result<()> {
         self.run(None, out)
     }
 
@@ -315,10 +321,10 @@ impl<'a> Batch<'a> {
         let known = &self.hasher.layout.layers;
         let Some(layers) = self.layers else { return Ok((0..known.len()).collect()) };
         let find = |&layer: &i64| {
-            known.iter().position(|one| one.layer_id == layer).ok_or_else(|| Error::Layer {
-                layer,
-                known: known.iter().map(|one| one.layer_id).collect(),
-            })
+            known
+                .iter()
+                .position(|one| one.layer_id == layer)
+                .ok_or_else(|| Error::Layer { layer, known: known.iter().map(|one| one.layer_id).collect() })
         };
         layers.iter().map(find).collect()
     }

@@ -4,6 +4,8 @@ mod ints;
 mod places;
 mod range;
 
-pub use ints::{Int, Ints, Kind};
+#[cfg(feature = "python")]
+pub use ints::Kind;
+pub use ints::{Int, Ints};
 pub use places::Places;
 pub use range::{IdRange, Outside};

@@ -26,21 +26,37 @@ impl<'a> Places<'a> {
         segment_ids: Option<Ints<'a>>,
         cu_seqlens: Option<&'a [i64]>,
     ) -> Result<Self> {
+        Self::unchecked(ids, mask, segment_ids, cu_seqlens).check()
+    }
+
+    /// The same, not checked yet.
+    pub(crate) fn unchecked(
+        ids: Ints<'a>,
+        mask: Option<Ints<'a>>,
+        segment_ids: Option<Ints<'a>>,
+        cu_seqlens: Option<&'a [i64]>,
+    ) -> Self {
+        Self { ids, mask, segment_ids, cu_seqlens }
+    }
+
+    /// Looks at shapes, mask and bounds, as [`Places::new`] does.
+    pub(crate) fn check(self) -> Result<Self> {
+        let Self { ids, mask, segment_ids, cu_seqlens } = &self;
         let shape = ids.shape();
-        for (name, other) in [("mask", &mask), ("segment_ids", &segment_ids)] {
+        for (name, other) in [("mask", mask), ("segment_ids", segment_ids)] {
             if let Some(other) = other
                 && other.shape() != shape
             {
                 return Err(Error::Shape { name, expected: shape.to_vec(), got: other.shape().to_vec() });
             }
         }
-        if let Some(mask) = &mask {
+        if let Some(mask) = mask {
             check_mask(mask)?;
         }
         if let Some(starts) = cu_seqlens {
             check_cu_seqlens(starts, shape)?;
         }
-        Ok(Self { ids, mask, segment_ids, cu_seqlens })
+        Ok(self)
     }
 
     /// The raw ids.

@@ -1,5 +1,6 @@
 //! `HashLayout`: the numbers of one model, validated once and frozen.
 
+#[cfg(any(test, feature = "python"))]
 pub mod draw;
 
 mod digest;
@@ -12,6 +13,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use crate::ids::{IdRange, Outside};
+#[cfg(feature = "python")]
 pub use validate::MAX_COLUMNS;
 
 /// The largest n-gram order any layout may have; window buffers are sized by it.

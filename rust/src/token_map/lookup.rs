@@ -34,6 +34,7 @@ impl Lookup {
         }
     }
 
+    #[cfg(feature = "python")]
     /// The first value, by its index, that [`Lookup::apply`] never writes, and the values that it writes.
     pub fn first_no_value(&self, values: &[i64]) -> Option<(usize, Accepted)> {
         let size = self.map.as_ref().map(|map| map.size() as i64);
@@ -112,7 +113,13 @@ impl Lookup {
 
     /// [`Lookup::load`] of ids that were read already, wherever they lie; returns the index of the first refused one. What
     /// a position that is not live gets is unspecified: nothing reads it.
-    pub fn apply(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool, out: &mut [i64]) -> std::result::Result<(), usize> {
+    pub fn apply(
+        &self,
+        raw: &[i64],
+        live: Option<&[u8]>,
+        wraps: bool,
+        out: &mut [i64],
+    ) -> std::result::Result<(), usize> {
         let Some(map) = &self.map else {
             out.copy_from_slice(raw);
             return self.first_refused(raw, live, wraps).map_or(Ok(()), Err);

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
 
-#[cfg(feature = "tokenizers")]
+#[cfg(feature = "python")]
 pub use keys::normalize_key;
 pub use lookup::Lookup;
 

@@ -2,8 +2,8 @@
 
 use std::arch::aarch64::*;
 
-use super::vector::{self, Lanes};
 use super::Kernel;
+use super::vector::{self, Lanes};
 use crate::hash::block::{Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::{LANES, LayerPlan};

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::hash::block::{BLOCK, Mixes, Rows, Window};
 use crate::hash::plan::{LANES, LayerPlan};
-use crate::hash::window::BLOCK;
-use crate::layout::{HashLayout, MAX_ORDER, Multipliers};
+use crate::layout::{HashLayout, Multipliers};
 
 /// Kernels that some processor of this architecture has.
 const KNOWN: &[&str] = if cfg!(target_arch = "x86_64") {
