@@ -1,6 +1,6 @@
-"""Reading tokenizers of other libraries: which kind an object is, and the text and piece of each of its ids.
+"""Read the tokenizers of other libraries: recognise the kind of an object, and take text and piece of each id.
 
-Nothing here imports those libraries: an object is known by its methods.
+This file imports none of those libraries: it recognises an object by its methods.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ ACCEPTED = "a tokenizers.Tokenizer, a transformers tokenizer (fast or slow) or a
 
 
 def read_tokenizer(tokenizer: Any, vocab_size: Any) -> _core.TokenMap:
-    """The core's map of a loaded tokenizer; a TypeError says what is accepted."""
-    # The backend of a fast tokenizer, not the wrapper: its `decode` has no clean-up of spaces, so no release's
-    # default for that can change the map.
+    """Return the core's map of a loaded tokenizer; `vocab_size` as in `TokenMap.from_tokenizer`.
+
+    Raises:
+        TypeError: the object is no tokenizer; the message lists the accepted kinds.
+        ValueError: `vocab_size` would lose an id, the largest id is past 2^26, or no id can be decoded.
+    """
+    # The wrapper of a fast tokenizer may clean up spaces, and its default differs between releases. Its backend never
+    # does.
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if _has(backend, "to_str", "id_to_token", "decode", "get_vocab"):
         return _from_backend(backend, vocab_size)
@@ -32,18 +37,18 @@ def read_tokenizer(tokenizer: Any, vocab_size: Any) -> _core.TokenMap:
 
 
 def _has(obj: Any, *methods: str) -> bool:
-    # A class has the methods of its objects and is not one of them.
+    # A class has the methods too, but is no tokenizer.
     return not isinstance(obj, type) and all(callable(getattr(obj, name, None)) for name in methods)
 
 
 def _from_backend(backend: Any, vocab_size: Any) -> _core.TokenMap:
     largest = max(backend.get_vocab().values(), default=-1)
-    # Writing the JSON takes time in proportion to the largest id, minutes for an absurd one: so it is refused first.
+    # `to_str` takes minutes if the largest id is absurd, so that is refused first.
     _id_count(largest, vocab_size)
     try:
         json = backend.to_str()
     except Exception:
-        # Parts written in Python have no JSON; the object itself still decodes.
+        # A tokenizer with parts written in Python has no JSON, but it decodes.
         return _from_decoder(
             largest=largest,
             vocab_size=vocab_size,
@@ -62,7 +67,7 @@ def _from_slow(tokenizer: Any, vocab_size: Any) -> _core.TokenMap:
 
     def piece(token_id: int) -> str | None:
         found = tokenizer.convert_ids_to_tokens(token_id)
-        # Some answer every id they do not know with the unknown token.
+        # Some tokenizers return the unknown token for every id that they do not know.
         stands_in = found == unknown and token_id != unknown_id and token_id not in ids
         return None if stands_in or not isinstance(found, str) else found
 
@@ -95,7 +100,7 @@ def _from_decoder(
     piece: Callable[[int], str | None],
     source: str,
 ) -> _core.TokenMap:
-    """Asks for every id; one whose piece or text is missing, or raises, is a hole."""
+    """Build the map id by id; an id whose piece or text is missing or raises is a hole."""
     texts: list[str | None] = []
     pieces: list[str | None] = []
     failure: Exception | None = None
@@ -109,14 +114,14 @@ def _from_decoder(
         texts.append(decoded)
         pieces.append(found)
     if failure is not None and not any(text is not None for text in texts):
-        # Every id at once: not holes but a tokenizer that does not work.
+        # Not one id decodes: the tokenizer does not work, and its ids are no holes.
         raise ValueError(f"tokenizer: none of its ids can be decoded; the last one raised {failure!r}") from failure
     return _core.TokenMap.build(texts, pieces, source)
 
 
 def _id_count(largest: int, vocab_size: Any) -> int:
     needed = largest + 1
-    # An absurd id must not make lists of its length.
+    # Checked before any list of that length is made.
     if needed > _core.MAX_IDS:
         raise ValueError(f"tokenizer: its largest token id is {largest}; a token map holds at most {_core.MAX_IDS} ids")
     if vocab_size is None:
@@ -136,7 +141,10 @@ def _id_count(largest: int, vocab_size: Any) -> int:
 
 
 def _byte_alphabet() -> list[str]:
-    """What a byte-level tokenizer writes for each byte: printable Latin-1 as it is, the others from U+0100."""
+    """Return the character that byte-level tokenizers write for each byte.
+
+    Printable Latin-1 stands for itself; the other bytes are numbered from U+0100.
+    """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte if byte in printable else next(others)) for byte in range(256)]
