@@ -60,12 +60,13 @@ docs: ## the examples in README.md, docs/ and the docstrings
 	@tools/setup.sh test
 	$(PY) -m pytest tests/package/test_docs.py
 
-lint: ## ruff, mypy, rustfmt, clippy; changes nothing
+lint: ## ruff, mypy, the rooms' contracts, rustfmt, clippy; changes nothing
 	@tools/setup.sh dev
 	@cargo clippy --version >/dev/null 2>&1 && cargo fmt --version >/dev/null 2>&1 || { echo "error: clippy or rustfmt is missing: rustup component add clippy rustfmt" >&2; exit 1; }
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 	cargo fmt --check
 	cargo clippy --locked --quiet --all-targets -- -D warnings
 	cargo clippy --locked --quiet --all-targets --features python -- -D warnings

@@ -190,8 +190,8 @@ def bench_text(hasher: NgramHasher, rounds: int, characters: int) -> None:
     result_bytes = hashed.ids.nbytes + hashed.rows.nbytes
 
     def timed(clock: Callable[[], float], work: Callable[[], Any]) -> float:
-        # A virtual machine may have given pages to its host that lay free for seconds, and waits for others when they
-        # are touched: up to 0.5 us a token, were that part of what is measured.
+        # A virtual machine gives free pages back to its host and waits when it needs new ones. Touching them before the
+        # clock starts keeps that out of the time: up to 0.5 us a token.
         np.empty(result_bytes, np.uint8).fill(0)
         start = clock()
         work()

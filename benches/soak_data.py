@@ -33,7 +33,7 @@ def resident(pid: int) -> int:
 
 
 def run(method: str, side: str, batches: int, workers: int, timeout: float, path: Path, hasher: NgramHasher) -> None:
-    """One loader of one start method; raises where a batch is wrong, a process grows, or none comes for `timeout`."""
+    """One loader of one start method; raises if a batch is wrong, a process grows, or no batch comes for `timeout`."""
     dataset = TokenDataset(path, dtype="uint16", seq_len=LENGTH, eod_id=0)
     sampler = torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=batches * BATCH)
     in_workers = side == "collator"

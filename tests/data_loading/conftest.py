@@ -22,6 +22,18 @@ def hasher():
     return small_hasher()
 
 
+@pytest.fixture(scope="session")
+def demo():
+    """The hasher whose rows the tests of faults quote: the demo's layout over 1000 ids."""
+    from engram_fast import HashLayout, NgramHasher, TokenMap
+
+    token_map = TokenMap.identity(VOCABULARY)
+    layout = HashLayout.preset(
+        "engram-demo-v1", token_map=token_map, engram_vocab_size=[97, 97], n_head_per_ngram=2, pad_id=0
+    )
+    return NgramHasher(layout, token_map)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -12,7 +12,7 @@ NEEDS = {
     "dataloader.py --workers 0": ["torch", "tokenizers"],
     "dataloader.py --method spawn": ["torch", "tokenizers"],
     "dataloader.py --method fork": ["torch", "tokenizers"],
-    "packed.py": ["torch", "transformers", "tokenizers"],
+    "packed.py": ["torch", "transformers", "accelerate", "tokenizers"],
     "hf_datasets.py": ["datasets", "tokenizers"],
     "megatron.py": ["torch", "tokenizers"],
     "ray_data.py": ["ray", "pyarrow", "tokenizers"],

@@ -106,6 +106,14 @@ def test_refusals(hasher, tokenizer):
         hash_texts(TEXTS, tokenizer, hasher, chunk=0)
 
 
+@pytest.mark.parametrize("source", [list, iter])
+@pytest.mark.parametrize(("before", "chunk"), [(1, 1024), (5, 2), (1500, 1024)])
+def test_k_a_text_without_a_utf8_form_is_named_by_its_number(hasher, tokenizer, source, before, chunk):
+    texts = [*["t1"] * before, "b \ud800", "t2"]
+    with pytest.raises(ValueError, match=rf"text {before} has the lone surrogate '\\ud800' at character 2"):
+        hash_texts(source(texts), tokenizer, hasher, chunk=chunk)
+
+
 def test_an_id_outside_is_an_index_error(hasher):
     from tokenizers import Tokenizer, models
 

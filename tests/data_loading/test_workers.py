@@ -42,6 +42,7 @@ def rows_of(loader):
     return np.concatenate([batch["engram_rows"].numpy() for batch in loader])
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker")  # as it does where there are two cores
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_equal_one_process(hasher, dataset, expected, method, workers):

@@ -141,8 +141,8 @@ def demo_layout():
 @pytest.fixture(scope="session")
 def demo_golden_rows(demo_layout) -> torch.Tensor:
     """The rows of the demo golden's token ids: the file holds ids, and its module hashes them itself."""
-    from engram_fast.nn import hash_torch
-    from engram_fast.nn.hash_rules import numbers_of, rules_of
+    from engram_fast.nn.hash import formula
+    from engram_fast.nn.hash.rules import numbers_of, rules_of
 
     arrays = Golden("nn_demo_engram")
     lookup = Golden("token_map_deepseek_v4")["lookup"]
@@ -151,4 +151,4 @@ def demo_golden_rows(demo_layout) -> torch.Tensor:
     sizes = [after - before for before, after in pairwise(starts)]
     layout = demo_layout({arrays.config["layer_id"]: sizes}, int(lookup.max()) + 1, int(lookup[2]))
     multipliers, moduli, _ = (torch.tensor(part) for part in numbers_of(layout))
-    return hash_torch.hash_rows(arrays["input_ids"], lookup, multipliers, moduli, None, rules_of(layout))[0]
+    return formula.hash_rows(arrays["input_ids"], lookup, multipliers, moduli, None, rules_of(layout))[0]

@@ -8,10 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
 
-from engram_fast.nn import EngramGate, EngramV41, fused_demo  # noqa: E402
+from engram_fast.nn import EngramGate, EngramV41  # noqa: E402
 from engram_fast.nn.documents import look_back_limit  # noqa: E402
-from engram_fast.nn.fused_demo import EngramMix  # noqa: E402
-from engram_fast.nn.fused_v41 import Gate, GatedAdd  # noqa: E402
+from engram_fast.nn.gate import fused_mix  # noqa: E402
+from engram_fast.nn.gate.fused import Gate, GatedAdd  # noqa: E402
+from engram_fast.nn.gate.fused_mix import EngramMix  # noqa: E402
 
 CUTS = ["none", "mask", "segments", "mask and segments", "cu_seqlens"]
 
@@ -43,7 +44,7 @@ def run(module, hidden, rows, **where) -> dict:
 @pytest.mark.parametrize("kind", CUTS)
 def test_demo_module_equals_the_formula(engram, rows, near, monkeypatch, kind, block) -> None:
     """With blocks of 16 tokens (several to a row, and shorter rows several to a block) and with one block."""
-    monkeypatch.setattr(fused_demo, "BLOCK_ELEMENTS", block)
+    monkeypatch.setattr(fused_mix, "BLOCK_ELEMENTS", block)
     for batch, length in ((3, 41), (5, 7)):
         if kind == "cu_seqlens":
             batch = 1

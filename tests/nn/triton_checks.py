@@ -6,7 +6,11 @@ import sys
 
 import numpy as np
 import torch
-from engram_fast.nn import RowHasher, formula, hash_torch, triton_gate, triton_hash
+from engram_fast.nn import RowHasher
+from engram_fast.nn.gate import formula
+from engram_fast.nn.gate import triton as triton_gate
+from engram_fast.nn.hash import formula as hash_formula
+from engram_fast.nn.hash import triton as triton_hash
 from hashing import hashers
 
 
@@ -22,7 +26,7 @@ def check_hash(device: str) -> int:
             for where in ({}, {"mask": mask}, {"mask": mask, "segment_ids": segments}):
                 offsets = module.offsets if where else None
                 arguments = (ids, module.lookup, module.multipliers, module.moduli, offsets, module.rules)
-                got, want = triton_hash.hash_rows(*arguments, **where), hash_torch.hash_rows(*arguments, **where)
+                got, want = triton_hash.hash_rows(*arguments, **where), hash_formula.hash_rows(*arguments, **where)
                 assert torch.equal(got, want), (name, shape, list(where))
                 count += 1
     return count

@@ -44,6 +44,7 @@ def look_backs_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
 
 
 def columns_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
+    """Return the columns that hash n-grams of `order` tokens."""
     return tuple(c for c, of in enumerate(hasher.layout.column_orders) if of == order)
 
 
@@ -57,8 +58,9 @@ def ngram(
     def value(token: int | None) -> int:
         if token is None:
             return layout.fill
-        inside = token_map is not None and 0 <= token < min(len(token_map), layout.id_limit or len(token_map))
-        return int(token_map.lookup[token]) if inside else token
+        if token_map is None or not 0 <= token < min(len(token_map), layout.id_limit or len(token_map)):
+            return token
+        return int(token_map.lookup[token])
 
     return raw, tuple(map(value, raw))
 
@@ -75,8 +77,8 @@ def decoder(decode: Any) -> Callable[[tuple[int | None, ...]], str | None]:
     def text(raw: tuple[int | None, ...]) -> str:
         known = [token for token in raw if token is not None]
         try:
-            return decode.decode(known, skip_special_tokens=False)
+            return str(decode.decode(known, skip_special_tokens=False))
         except TypeError:  # a decoder without that option, which drops nothing
-            return decode.decode(known)
+            return str(decode.decode(known))
 
     return text

@@ -80,7 +80,11 @@ def trace(
         hasher: the hasher.
         decode: what turns a list of raw ids into text: a function, or an object with such a method `decode`, which
             every tokenizer has.
-        layers, add_offsets, mask, segment_ids, cu_seqlens: as in `NgramHasher.hash_batch`.
+        layers: as in `NgramHasher.hash_batch`.
+        add_offsets: likewise.
+        mask: likewise.
+        segment_ids: likewise.
+        cu_seqlens: likewise.
 
     Returns:
         Positions in order; for each the layers, and for each of them the orders, ascending.

@@ -27,7 +27,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from engram_fast import __version__
+        from .. import __version__
 
         typer.echo(f"engram-fast {__version__}")
         raise typer.Exit

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from engram_fast import HashLayout, NgramHasher
+    from .. import HashLayout, NgramHasher
 
 EXAMPLES = examples(
     "engram-fast bench",
@@ -78,7 +78,7 @@ def bench(
 
 
 def plain_numpy(layout: HashLayout, lookup: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The published demo's formula with whole-array operations: int64 [L, B, T, C]."""
+    """Compute the rows, int64 [L, B, T, C], by the published demo's formula with whole-array operations."""
     import numpy as np
 
     compressed = lookup[ids]
@@ -103,7 +103,7 @@ def plain_numpy(layout: HashLayout, lookup: NDArray[np.int64], ids: NDArray[np.i
 def _hasher(order: int, heads: int, layers: int) -> NgramHasher:
     import numpy as np
 
-    from engram_fast import HashLayout, NgramHasher, TokenMap
+    from .. import EngramConfig, HashLayout, NgramHasher, TokenMap
 
     lookup = np.random.default_rng(1).integers(0, _COMPRESSED, _RAW)
     lookup[-1] = _COMPRESSED - 1
@@ -111,7 +111,7 @@ def _hasher(order: int, heads: int, layers: int) -> NgramHasher:
     layout = HashLayout.preset(
         "engram-demo-v1",
         token_map=token_map,
-        engram_vocab_size=[646400] * (order - 1),
+        engram_vocab_size=EngramConfig().engram_vocab_size[:1] * (order - 1),
         max_ngram_size=order,
         n_head_per_ngram=heads,
         layer_ids=list(range(layers)),
@@ -122,6 +122,7 @@ def _hasher(order: int, heads: int, layers: int) -> NgramHasher:
 def _lookup(hasher: NgramHasher) -> NDArray[np.int64]:
     import numpy as np
 
+    assert hasher.token_map is not None, "the bench's layout hashes compressed ids"
     return np.asarray(hasher.token_map.lookup, dtype=np.int64)
 
 

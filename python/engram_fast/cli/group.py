@@ -1,4 +1,4 @@
-"""What all commands have in common: help where nothing is asked, and one sentence with exit code 2 for wrong input."""
+"""Rules of all commands: help without arguments, and one sentence with exit code 2 for wrong input."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Group(TyperGroup):
     """A group of commands; without arguments it shows its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse `args`; without any, show the help."""
         return super().parse_args(ctx, args or ["--help"])
 
     def main(
@@ -31,6 +32,7 @@ class Group(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
+        """Run the command and end the process with its exit code; an error becomes one line on stderr."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         for stream in (sys.stdout, sys.stderr):
@@ -56,12 +58,12 @@ class Group(TyperGroup):
 
 
 def examples(*lines: str) -> str:
-    """The help's last part: one example a line."""
+    """Return the last part of a help page: one example a line."""
     return "\n\n".join(["Examples:", *lines])
 
 
 def _sentence(error: Exception) -> str | None:
-    """The error in one line, or None where it is no wrong input."""
+    """Return the error in one line, or None if it is a fault of ours."""
     if hasattr(error, "format_message"):
         # A usage error, whichever package typer takes the class from.
         command = getattr(getattr(error, "ctx", None), "command_path", None)

@@ -12,7 +12,7 @@ from .options import ConfigFile, Json, Parameters, TokenizerFile, TokenMapFile, 
 from .output import console, count, fields, numbers, print_json, table
 
 if TYPE_CHECKING:
-    from engram_fast import HashLayout
+    from .. import HashLayout
 
 app = typer.Typer(cls=Group, help="Show and check hash layouts (the numbers of a model).")
 
@@ -40,7 +40,7 @@ def show(
     from .sources import given_token_map, read_layout
 
     if name is None and config is None:
-        from engram_fast import presets
+        from .. import presets
 
         if json:
             print_json(presets())
@@ -72,8 +72,7 @@ def check(
 
     Exit code 0: all agrees; 1: each finding in a sentence.
     """
-    from engram_fast.layout_check import check_layout, describe_config
-
+    from ..layout.check import check_layout, describe_config
     from .sources import given_token_map
 
     recognised = describe_config(config)

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, mapped read-only."""
+    """Map the array of a .npy file, read-only.
+
+    Raises:
+        ValueError: the file is no .npy file of numbers.
+        OSError: the file cannot be read.
+    """
     import numpy as np
 
     with path.open("rb"):
@@ -29,7 +34,7 @@ def read_npy(path: Path) -> NDArray[Any]:
 
 
 def check_target(path: Path, *sources: Path) -> None:
-    """Refuses a target that could not be replaced by a file, or would replace what is read."""
+    """Raise ValueError if `path` cannot be written as a file, or is one of the `sources`."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: exists and is not a regular file")
     if not path.parent.is_dir():
@@ -41,7 +46,7 @@ def check_target(path: Path, *sources: Path) -> None:
 
 @contextmanager
 def writing_npy(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
-    """A mapped array to fill; `path` appears when the block ends, and does not change if it raises."""
+    """Yield a mapped array to fill; the file appears when the block ends, and does not change if the block raises."""
     import numpy as np
 
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")

@@ -1,4 +1,4 @@
-"""What commands print: tables and lines for people, or one JSON value for machines."""
+"""Printing: tables and lines for people, or one JSON value for machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def console(*, quiet: bool = False) -> Console:
-    """Where people read; colours and width follow the terminal, NO_COLOR and COLUMNS."""
+    """Return the console for people; colours and width follow the terminal, NO_COLOR and COLUMNS."""
     from rich.console import Console
 
     # Without `highlight`, numbers keep the colour of their line; `soft_wrap` is left to each print.
@@ -21,12 +21,12 @@ def console(*, quiet: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on one line."""
+    """Print one JSON value on one line."""
     typer.echo(json.dumps(value, ensure_ascii=True, allow_nan=False))
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """A table without a frame; the columns named in `right` are numbers and never wrap."""
+    """Return a table without a frame; the columns named in `right` hold numbers and never wrap."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -37,7 +37,7 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def fields(pairs: dict[str, Any]) -> Table:
-    """Names and values, one pair a line."""
+    """Return a table of names and values, one pair a line."""
     from rich.table import Table
     from rich.text import Text
 
@@ -50,12 +50,12 @@ def fields(pairs: dict[str, Any]) -> Table:
 
 
 def count(value: int) -> str:
-    """An integer with its thousands apart."""
+    """Write an integer with spaces between its thousands."""
     return f"{value:,}".replace(",", " ")
 
 
 def rate(tokens: int, seconds: float) -> str:
-    """Tokens per second, to three digits."""
+    """Write tokens per second with three digits."""
     per_second = tokens / max(seconds, 1e-9)
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if per_second >= unit:
@@ -64,5 +64,5 @@ def rate(tokens: int, seconds: float) -> str:
 
 
 def numbers(values: Any) -> str:
-    """Integers in one line."""
+    """Write integers in one line, with commas."""
     return ", ".join(str(int(value)) for value in values)

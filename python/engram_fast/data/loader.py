@@ -2,44 +2,75 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .background import Background
+from .boundaries import Boundaries
 from .rows import DEFAULT_KEY, RowWriter
 
-# Seconds. A consumer that is back sooner leaves the thread no time but the loader's own. Beside workers that keep every
-# core busy, waking it (0.1 to 0.2 ms) then cost more than it saved; beside a loader that only waits it would save.
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..hash import NgramHasher
+    from .boundary_names import Kind
+
+# Seconds. If the consumer is back sooner, the thread can only run while the loader works. With workers on every core,
+# waking the thread (0.1 to 0.2 ms) then cost more than it saved; with a loader that only waits it would save time.
 PAYS = 0.5e-3
 
 
 def with_rows(
     loader: Iterable[Any],
-    hasher: Any,
+    hasher: NgramHasher,
     *,
     layer_axis: int = 1,
     per_layer: bool = False,
     layers: Sequence[int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     add_offsets: bool | None = None,
     num_threads: int | None = 1,
     pin_memory: bool = False,
     key: str = DEFAULT_KEY,
     ids_key: str = "input_ids",
     ignore: Sequence[str] = (),
+    boundary_keys: Mapping[str, Kind] | None = None,
+    boundaries: str = "auto",
     ahead: int = 1,
 ) -> RowsLoader:
     """Wrap any iterable of batches; each comes out as a copy with `engram_rows` [B, L, T, C].
 
-    Rows are 48 to 96 times the bytes of the ids, and hashing them is cheaper than carrying them from a worker: so the
+    Rows are 48 to 96 times the bytes of the ids, and hashing them is cheaper than carrying them from a worker. So the
     workers ship ids alone, and a background thread of this process hashes batch k + 1 while batch k is consumed (or
-    the calling thread, where the last batch was consumed in less than half a millisecond).
-    Options are those of `EngramCollator`; `pin_memory` allocates page-locked rows; `ahead=0` hashes in the calling
-    thread and reads nothing ahead, which a loader whose position is saved in checkpoints needs.
+    the calling thread does, if the last batch was consumed in less than half a millisecond).
 
-    The loader itself is iterated in the calling thread. Its length and attributes (`dataset`, `sampler`, …) are
-    passed on.
+    With accelerate, prepare the loader first: `with_rows(accelerator.prepare(loader), hasher)`. The reverse order is
+    refused: every process would read all the data.
+
+    Args:
+        loader: any iterable of batches. It is iterated in the calling thread; its length and attributes (`dataset`,
+            `sampler`, …) are passed on.
+        hasher: the hasher.
+        num_threads: the threads that hash.
+        pin_memory: allocates page-locked rows.
+        ahead: 0 hashes in the calling thread and reads nothing ahead; a loader whose position is saved in checkpoints
+            needs that, and one that accelerate prepared gets it.
+        layer_axis: as in `EngramCollator`, and so are the others:
+        per_layer: one key for each layer.
+        layers: the layers to hash.
+        dtype: int32 or int64.
+        add_offsets: as in `NgramHasher.hash_batch`.
+        key: the key of the rows.
+        ids_key: the key of the ids.
+        ignore: keys that say nothing about documents.
+        boundary_keys: more keys that do, with their kinds.
+        boundaries: "required" refuses a batch that does not say where documents end.
+
+    Raises:
+        ValueError: `ahead` is neither 0 nor 1. While iterating: as `EngramCollator`; the batches before the bad one
+            come out.
     """
     writer = RowWriter(
         hasher,
@@ -51,24 +82,49 @@ def with_rows(
         num_threads=num_threads,
         pin_memory=pin_memory,
         key=key,
-        ids_key=ids_key,
-        ignore=ignore,
+        boundaries=Boundaries(ids_key, ignore=ignore, boundary_keys=boundary_keys, boundaries=boundaries),
     )
     return RowsLoader(loader, writer, ahead)
 
 
 class RowsLoader:
-    """What `with_rows` returns: the loader, with rows."""
+    """A loader with rows: the result of `with_rows`."""
 
     def __init__(self, loader: Iterable[Any], writer: RowWriter, ahead: int) -> None:
         if ahead not in (0, 1):
             raise ValueError(f"ahead is {ahead}; it may be 0 or 1")
         self.loader: Any = loader
         self._writer = writer
-        self._ahead = ahead
+        # accelerate's loaders tell its optimizers and metrics which batch is the last one as they hand it out.
+        self._ahead = 0 if hasattr(loader, "end_of_dataloader") else ahead
 
     def __len__(self) -> int:
         return len(self.loader)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # If the loader is a torch DataLoader, this one is too for `isinstance`, as accelerate's own wrappers are. Its
+        # `prepare` passes other objects by in silence, and each process would read all the data.
+        torch_loader = getattr(sys.modules.get("torch.utils.data"), "DataLoader", None)
+        loader = self.__dict__.get("loader")
+        return loader.__class__ if torch_loader is not None and isinstance(loader, torch_loader) else RowsLoader
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        # accelerate's `prepare` reads this attribute of a loader before any other.
+        if getattr(self.loader, "_is_accelerate_prepared", False):
+            return True
+        raise ValueError(
+            "accelerate would split this loader's data without its rows: prepare the loader itself, then add the rows: "
+            "with_rows(accelerator.prepare(loader), hasher)"
+        )
+
+    @_is_accelerate_prepared.setter
+    def _is_accelerate_prepared(self, value: bool) -> None:
+        """Take accelerate's note; the loader has its own."""
+
+    def __reduce__(self) -> Any:
+        return RowsLoader, (self.loader, self._writer, self._ahead)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "loader":  # a half-made copy or pickle has no loader yet

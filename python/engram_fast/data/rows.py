@@ -5,14 +5,21 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _checks
-
-from .boundaries import as_array, boundaries_of
+from .. import _checks
+from .boundaries import Boundaries
+from .boundary_values import as_array
 from .buffers import Buffers
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+    from typing_extensions import Unpack
+
+    from ..hash import NgramHasher
+    from ..hash.options import RowOptions
 
 DEFAULT_KEY = "engram_rows"
 
@@ -26,18 +33,17 @@ class RowWriter:
 
     def __init__(
         self,
-        hasher: Any,
+        hasher: NgramHasher,
         *,
         layer_axis: int = 1,
         per_layer: bool = False,
         layers: Sequence[int] | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         add_offsets: bool | None = None,
         pin_memory: bool = False,
         num_threads: int | None = None,
         key: str = DEFAULT_KEY,
-        ids_key: str = "input_ids",
-        ignore: Sequence[str] = (),
+        boundaries: Boundaries | None = None,
     ) -> None:
         self.hasher = hasher
         self.layer_axis = 0 if per_layer else layer_axis
@@ -48,7 +54,9 @@ class RowWriter:
         }
         self.pin_memory = pin_memory
         self.num_threads = num_threads
-        self.key, self.ids_key, self.ignore = key, ids_key, tuple(ignore)
+        self.key = key
+        self.boundaries = Boundaries() if boundaries is None else boundaries
+        self.ids_key = self.boundaries.ids_key
         self._buffers = Buffers()
         probe = probe_rows(hasher, dtype=dtype, **self.options)
         self.layer_count, self.columns, self.dtype = probe.shape[0], probe.shape[-1], probe.dtype
@@ -56,19 +64,19 @@ class RowWriter:
             raise ValueError(f"layer_axis is {layer_axis}; it may be 0, 1 or -2")
 
     def shape(self, ids_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the rows for ids [B, T], or for flat ids [N]."""
+        """Return the shape of the rows for ids [B, T], or for flat ids [N]."""
         shape = list(ids_shape)
         shape.insert(self.layer_axis if self.layer_axis >= 0 else len(shape), self.layer_count)
         return (*shape, self.columns)
 
     def add(self, batch: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A shallow copy of `batch` with the rows; the batch itself and its tensors stay as they are."""
+        """Return a shallow copy of `batch` with the rows; the batch itself and its tensors stay as they are."""
         result, fill = self.prepare(batch)
         fill()
         return result
 
     def prepare(self, batch: Mapping[str, Any]) -> tuple[Mapping[str, Any], Callable[[], Any]]:
-        """The copy with rows that are allocated but not yet hashed, and the call that hashes them, in any thread."""
+        """Return the copy with unwritten rows, and the call that hashes them, in any thread."""
         if not isinstance(batch, Mapping):
             raise TypeError(
                 f"the batch is a {type(batch).__name__}; rows are added to a mapping that holds {self.ids_key!r}"
@@ -84,7 +92,7 @@ class RowWriter:
         for key, value in named.items():
             check_absent(key, result)
             result[key] = value
-        where = boundaries_of(batch, ids.shape, self.ignore)
+        where = self.boundaries.of_batch(batch, ids.shape)
         options = {"layer_axis": self.layer_axis, "num_threads": self.num_threads, **self.options, **where}
         return result, functools.partial(self.hasher.hash_batch, ids, out=rows.numpy(), **options)
 
@@ -94,8 +102,9 @@ class RowWriter:
         dtype = torch.int32 if self.dtype == np.int32 else torch.int64
         if torch.utils.data.get_worker_info() is not None:
             count = int(np.prod(shape))
-            # What torch's default collate does for a batch that is about to cross to another process.
-            storage = torch.UntypedStorage._new_shared(count * self.dtype.itemsize)
+            # torch's default collate allocates a batch for another process in the same way.
+            new_shared: Any = torch.UntypedStorage._new_shared
+            storage = new_shared(count * self.dtype.itemsize)
             empty: Any = torch.empty(0, dtype=dtype)
             return empty.set_(storage, 0, shape)
         if self.pin_memory:
@@ -104,28 +113,42 @@ class RowWriter:
 
 
 def check_present(key: str, batch: Mapping[str, Any], what: str) -> None:
-    """A batch, or an element of one, without ids is refused by what it has."""
+    """Refuse a batch, or an element of one, that has no ids; the message lists what it has."""
     if key not in batch:
         raise ValueError(f"the {what} has no {key!r}; it has {list(batch)}")
 
 
 def check_absent(key: str, names: Container[str]) -> None:
-    """Rows are never put beside, or in the place of, rows that are there already."""
+    """Refuse a batch that has rows already."""
     if key in names:
         raise ValueError(f"the batch already has {key!r}: its rows have been hashed before")
 
 
-def probe_rows(hasher: Any, **options: Any) -> np.ndarray:
-    """The rows [L, 1, 1, C] of a masked token: shape and dtype follow from the layout, no id is looked up."""
-    hash_batch = _checks.hasher(hasher).hash_batch
-    return hash_batch(np.zeros((1, 1), np.int64), mask=np.zeros((1, 1), bool), layer_axis=0, **options)
+def probe_rows(hasher: NgramHasher, **options: Unpack[RowOptions]) -> np.ndarray:
+    """Return the rows [L, 1, 1, C] of a masked token: no id is looked up, the layout decides shape and dtype."""
+    _checks.hasher(hasher)
+    return hasher.hash_batch(np.zeros((1, 1), np.int64), mask=np.zeros((1, 1), bool), layer_axis=0, **options)
 
 
-def batch_bytes(batch: int, length: int, hasher: Any, *, layers: Sequence[int] | None = None, dtype: Any = None) -> int:
-    """Bytes of the rows of a batch: batch * length * layers * columns * itemsize.
+def batch_bytes(
+    batch: int,
+    length: int,
+    hasher: NgramHasher,
+    *,
+    layers: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+) -> int:
+    """Return the bytes of the rows of a batch: batch * length * layers * columns * itemsize.
 
-    That many bytes of shared memory are held per batch that a worker has finished and the consumer not yet freed, so
-    about num_workers * (prefetch_factor + 1) times.
+    A batch holds that much shared memory from the moment a worker makes it until the consumer frees it: with
+    `EngramCollator` in workers about num_workers * (prefetch_factor + 1) batches do.
+
+    Args:
+        batch: the sequences of a batch.
+        length: the tokens of a sequence.
+        hasher: the hasher.
+        layers: the layers to hash; None: all.
+        dtype: int32 or int64; None: int32 if every row number fits.
     """
     probe = probe_rows(hasher, layers=layers, dtype=dtype)
     return batch * length * probe.nbytes

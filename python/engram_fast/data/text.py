@@ -5,13 +5,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engram_fast import _checks
+from .. import _checks
 
-# A chunk ends at either: enough texts for every core, little enough text that its encodings take little memory.
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..hash import NgramHasher
+    from ..hash.options import RowOptions
+
+# A chunk ends at this many texts or characters: enough for every core, and few enough to keep the encodings small.
 CHUNK = 1024
 CHARACTERS = 1 << 20
 
@@ -40,18 +46,31 @@ class HashedTexts:
 def hash_texts(
     texts: Iterable[str],
     tokenizer: Any,
-    hasher: Any,
+    hasher: NgramHasher,
     *,
     add_special_tokens: bool = True,
     chunk: int = CHUNK,
-    **options: Any,
+    **options: Unpack[RowOptions],
 ) -> HashedTexts:
     """Tokenise `texts` in parallel and hash them, each text a sequence of its own.
 
-    `tokenizer` is a `tokenizers.Tokenizer` or a transformers tokenizer that is built on one. It is used as it is set
-    up: padding is left out of the result, and a truncation that an earlier call left behind in a transformers
-    tokenizer is refused. `options` are those of `hash_batch`: layers, dtype, add_offsets, num_threads. At most
-    `chunk` texts, and about a million characters, are tokenised at a time.
+    Args:
+        texts: any iterable of strings, also a pyarrow array of them.
+        tokenizer: a `tokenizers.Tokenizer` or a transformers tokenizer that is built on one. Its settings hold, but
+            padding is left out of the result, and a transformers tokenizer that an earlier call left truncating is
+            refused.
+        hasher: the hasher.
+        add_special_tokens: whether the tokenizer adds its special tokens to each text.
+        chunk: the most texts to tokenise at a time; about a million characters end a chunk too.
+        **options: those of `hash_batch`: layers, dtype, add_offsets, num_threads.
+
+    Returns:
+        ids, cumulative lengths and rows of all texts.
+
+    Raises:
+        TypeError: a text is no string; the tokenizer has no Rust part.
+        ValueError: a text has no UTF-8 form (a lone surrogate); the tokenizer truncates.
+        IndexError: an id outside the vocabulary of the hasher.
     """
     backend = backend_of(tokenizer)
     encode = getattr(backend, "encode_batch_fast", None) or backend.encode_batch
@@ -60,18 +79,36 @@ def hash_texts(
     if isinstance(texts, (list, tuple)):
         characters = sum(len(text) for text in texts if isinstance(text, str))
     rows = _Growing(hasher, options, characters)
+    done = 0
     for some in _chunks(texts, chunk):
-        encodings = encode(some, add_special_tokens=add_special_tokens)  # all cores, without the GIL
+        try:
+            encodings = encode(some, add_special_tokens=add_special_tokens)  # all cores, without the GIL
+        except TypeError:
+            _refuse_surrogates(some, done)
+            raise
+        done += len(some)
         pieces = [_ids(encoding, padded) for encoding in encodings]
         del encodings  # before the next chunk has its own
-        # Not in a background thread while the next chunk is tokenised, which keeps every core busy already: that took
-        # 5 % longer in all with one hashing thread, 20 % with two.
+        # Hashing in a background thread while the next chunk was tokenised made it 5 % slower, in two 20 %:
+        # tokenising keeps every core busy already.
         rows.append(pieces, sum(map(len, some)))
     return rows.finish()
 
 
+def _refuse_surrogates(texts: list[str], before: int) -> None:
+    """Name the first text that has no UTF-8 form, of `before` texts and these."""
+    for index, text in enumerate(texts, before):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"text {index} has the lone surrogate {text[error.start]!r} at character {error.start}, which UTF-8 "
+                "cannot write: it was decoded wrongly (errors='surrogateescape'?); use errors='replace'"
+            ) from None
+
+
 def backend_of(tokenizer: Any) -> Any:
-    """The `tokenizers.Tokenizer` of a tokenizer."""
+    """Return the `tokenizers.Tokenizer` of a tokenizer."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         if not hasattr(tokenizer, "encode_batch") or not hasattr(tokenizer, "padding"):
@@ -109,14 +146,13 @@ def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 class _Growing:
-    """Ids and rows of the texts so far, in arrays that are reserved ahead where the amount of text is known.
+    """Ids and rows of the texts so far, in arrays that are allocated ahead if the amount of text is known.
 
-    Room that is not written to costs no memory; what costs is touching pages: moving arrays as they grew took 0.4 us a
-    token more, a third of tokenising. The guess is kept within a few times what is there: the first texts may be of
-    another kind than the rest.
+    Memory that nobody has written to costs nothing; copying to larger arrays does, 0.4 us a token or a third of
+    tokenising. The guess stays within a few times the tokens so far: the first texts may differ from the rest.
     """
 
-    def __init__(self, hasher: Any, options: dict[str, Any], characters: int | None) -> None:
+    def __init__(self, hasher: NgramHasher, options: RowOptions, characters: int | None) -> None:
         self._hasher = _checks.hasher(hasher)
         self._options = {name: value for name, value in options.items() if name != "dtype"}
         self._characters, self._seen = characters, 0

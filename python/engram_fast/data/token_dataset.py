@@ -5,54 +5,56 @@ from __future__ import annotations
 import operator
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .files import Tokens, format_of, open_tokens
-from .files.documents import IndexFile, ends_after, index_argument, scan_documents, segments_within
+from .files import Tokens, join, open_tokens
+from .files.documents import IndexFile, ends_after, index_argument, positions_of, scan_documents, segments_within
+from .files.shards import ShardFile, find_shards
 from .files.tokens import check_documents, check_integer
 
 _SCAN = 1 << 20
-# A pickle goes to every worker that is not forked; arrays of more bytes than this do not go along in silence.
+# Bytes. A pickle goes to every worker that is not forked; larger arrays in it get a warning.
 _PICKLED = 1 << 20
 
 
 class TokenDataset:
-    """Windows of `seq_len` ids, or whole documents, of one token file.
+    """Windows of `seq_len` ids, or whole documents, of one token file or of several.
 
-    `dataset[i]` is `{"input_ids": int64 tensor [seq_len]}`; window i begins at token i * seq_len, and a shorter tail is
-    left out. Where documents are known, `"segment_ids"` (int32 [seq_len]) is added: it changes wherever a document
-    ends, and `EngramCollator` lets no look-back cross it. With `seq_len=None` item i is document i, of its own
-    length.
+    `dataset[i]` is `{"input_ids": int64 tensor [seq_len]}`. Window i begins at token i * seq_len; a shorter tail is
+    left out. If documents are known, two more keys say where they end: `"segment_ids"` (int32 [seq_len]) changes
+    wherever one ends, and `"position_ids"` (int64 [seq_len]) counts from 0 in each document of the window.
+    `EngramCollator` lets no look-back cross these ends. Hugging Face's Trainer keeps `position_ids` and drops
+    `segment_ids`, unless its model takes them. With `seq_len=None` item i is document i, of its own length.
 
-    Parameters
-    ----------
-    path
-        A raw file, `.npy`, `.parquet`, `.arrow`/`.feather`/`.ipc` (Arrow file or stream), or the prefix, `.bin` or
-        `.idx` of a Megatron pair. An array is accepted too.
-    dtype
-        The integer dtype of a raw file, for example `"uint16"`; other formats name their own, and refuse a different
-        one.
-    seq_len
-        Window length in tokens, or None for documents.
-    eod_id
-        The end-of-document id: a document ends after it (it still belongs to that document).
-    documents
-        Where documents begin: an int array [documents + 1] from 0 to the number of tokens, or a `.npy` file of it.
-        None takes `eod_id`, else what the file itself says (Megatron's index, the rows of a list column or of a 2-D
-        `.npy`); False ignores boundaries.
-    vocab_size
-        Number of ids, for example `len(token_map)`. A dtype that cannot hold it is refused at once, and an id outside
-        it when it is read, as an IndexError with file, position and value. Without it the hasher still refuses such
-        an id, but knows only its place in the batch.
-    format, column, offset
-        The format where the name does not tell it (raw, npy, megatron, arrow, parquet); the column of Arrow and
-        Parquet; the bytes to skip at the head of a raw file.
+    Args:
+        path: a raw file, `.npy`, `.parquet`, `.arrow`/`.feather`/`.ipc` (Arrow file or stream), or the prefix, `.bin`
+            or `.idx` of a Megatron pair. A list of paths, or a pattern such as `"shards/*.npy"` (in the order of the
+            names), is read as one sequence, and its files must be of one dtype. An array is accepted too.
+        dtype: the integer dtype of a raw file, for example `"uint16"`; other formats name their own, and refuse a
+            different one.
+        seq_len: the window length in tokens, or None for documents.
+        eod_id: the end-of-document id: a document ends after it (it still belongs to that document).
+        documents: where documents begin: an int array [documents + 1] from 0 to the number of tokens, or a `.npy` file
+            of it. None takes `eod_id`, else what the file itself says (Megatron's index, the rows of a list column or
+            of a 2-D `.npy`); False ignores boundaries.
+        vocab_size: the number of ids, for example `len(token_map)`. A dtype that cannot hold it is refused at once, and
+            an id outside it when it is read, as an IndexError with file, position and value. Without it the hasher
+            still refuses such an id, but knows only its place in the batch.
+        format: raw, npy, megatron, arrow or parquet, if the name does not tell it. `"raw"` also says that the bytes are
+            ids although they look like text, a compressed file or ids of a wider dtype, which is refused otherwise.
+        column: the column of Arrow and Parquet.
+        offset: the bytes to skip at the head of a raw file.
+
+    Raises:
+        FileNotFoundError: there is no such file, or none matches the pattern.
+        ValueError: a file is empty, cut, damaged, compressed or of another format; an index does not fit its tokens.
+        TypeError: the dtype is missing, is no integer, or is not the file's.
 
     A pickle holds the path, never ids; the file is opened again on first use, and refused if its size has changed. An
-    index goes by its file too, where it has one (a path, or `np.load(..., mmap_mode="r")`). Arrays that lie in memory
+    index goes by its file too, if it has one (a path, or `np.load(..., mmap_mode="r")`). Arrays that lie in memory
     alone go by value, with a warning above a megabyte.
 
     >>> np.arange(10, dtype=np.uint16).tofile("ids.bin")
@@ -63,7 +65,7 @@ class TokenDataset:
 
     def __init__(
         self,
-        path: str | os.PathLike | np.ndarray,
+        path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | np.ndarray,
         *,
         dtype: Any = None,
         seq_len: int | None,
@@ -85,14 +87,18 @@ class TokenDataset:
         self._given = documents if documents is None or documents is False else index_argument(documents)
         self._column, self._offset = column, offset
         self._array: np.ndarray | None = None
-        self._sizes: tuple[int, ...]
+        self._sure = format is not None
+        self._files: tuple[ShardFile, ...] = ()
         if isinstance(path, np.ndarray):
             self._array = _array_argument(path)
-            self.path, self.format, self._sizes = f"<array of {len(path)} ids>", "array", ()
+            self.path, self.format = f"<array of {len(path)} ids>", "array"
         else:
-            self.path = os.path.abspath(os.fspath(path))
-            self.format = format or format_of(self.path)
-            self._sizes = _sizes(self.path, self.format)
+            self._files = find_shards(path, format)
+            first, last = self._files[0], self._files[-1]
+            self.format = first.format
+            self.path = first.path
+            if len(self._files) > 1:
+                self.path = f"{len(self._files)} files from {first.path} to {last.path}"
         self._drop_open_files()
         self._check_dtype_holds_vocabulary()
 
@@ -110,14 +116,21 @@ class TokenDataset:
                 if self._dtype not in (None, tokens.dtype):
                     raise TypeError(f"{self.path} is {tokens.dtype}, and dtype {self._dtype} was asked for")
             else:
-                if (now := _sizes(self.path, self.format)) != self._sizes:
-                    found, known = (" and ".join(map(str, sizes)) for sizes in (now, self._sizes))
-                    raise ValueError(f"{self.path} has {found} bytes, and had {known} when the dataset was made")
-                tokens = open_tokens(
-                    self.path, format=self.format, dtype=self._dtype, offset=self._offset, column=self._column
-                )
+                tokens = join([self._open(file) for file in self._files], self.path)
             self._tokens = tokens
         return self._tokens
+
+    def _open(self, file: ShardFile) -> Tokens:
+        file.check_size()
+        return open_tokens(
+            file.path,
+            format=file.format,
+            dtype=self._dtype,
+            offset=self._offset,
+            column=self._column,
+            sure=self._sure,
+            with_documents=self._given is None and self.eod_id is None,
+        )
 
     @property
     def documents(self) -> np.ndarray | None:
@@ -164,6 +177,7 @@ class TokenDataset:
         segments = self._segments(ids, start)
         if segments is not None:
             item["segment_ids"] = torch.from_numpy(segments)
+            item["position_ids"] = torch.from_numpy(positions_of(segments))
         return item
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -188,7 +202,7 @@ class TokenDataset:
             return
         at = int(np.argmax((stored >= self.vocab_size) | (stored < 0)))
         raise IndexError(
-            f"token id {stored[at]} at position {start + at} of {self.path} is outside the vocabulary of "
+            f"token id {stored[at]} at {self.tokens.where(start + at)} is outside the vocabulary of "
             f"{self.vocab_size} ids"
         )
 
@@ -230,14 +244,6 @@ class TokenDataset:
         return (
             f"TokenDataset({self.path!r}, dtype={str(self.tokens.dtype)!r}, seq_len={self.seq_len}, items={len(self)})"
         )
-
-
-def _sizes(path: str, format: str) -> tuple[int, ...]:
-    if format != "megatron":
-        return (os.path.getsize(path),)
-    from .files.megatron import pair_of
-
-    return tuple(os.path.getsize(part) for part in pair_of(path))
 
 
 def _array_argument(array: np.ndarray) -> np.ndarray:

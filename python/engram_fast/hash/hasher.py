@@ -42,9 +42,14 @@ class NgramHasher(_core.Hasher):
     if TYPE_CHECKING:  # the core does not know these classes; it returns the objects that it was made from
 
         @property
-        def layout(self) -> HashLayout: ...
+        def layout(self) -> HashLayout:
+            """The layout that the hasher was made from."""
+            ...
+
         @property
-        def token_map(self) -> TokenMap | None: ...
+        def token_map(self) -> TokenMap | None:
+            """The token map that the hasher was made from; None if the layout hashes raw ids."""
+            ...
 
     def hash(self, ids: Any) -> dict[int, NDArray[np.int64]]:
         """Return `{layer: rows}` as the published demo does: int64 `[B, T, C]` for ids `[B, T]`, `[N, C]` for flat ids.
@@ -97,4 +102,5 @@ class NgramHasher(_core.Hasher):
 
 def hash_batch(ids: Any, hasher: NgramHasher, **options: Unpack[HashOptions]) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return the table row of every position, layer and column; the same as `hasher.hash_batch(ids, **options)`."""
-    return _checks.hasher(hasher).hash_batch(ids, **options)
+    rows: NDArray[np.int32] | NDArray[np.int64] = _checks.hasher(hasher).hash_batch(ids, **options)
+    return rows

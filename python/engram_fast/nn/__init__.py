@@ -3,14 +3,14 @@
 Needs torch (``pip install engram-fast[torch]``).
 """
 
-from engram_fast.nn.demo_engram import Engram
-from engram_fast.nn.engram_v41 import EngramV41
-from engram_fast.nn.gate import EngramGate
-from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
-from engram_fast.nn.optim import RowwiseAdagrad, param_groups, table_parameters
-from engram_fast.nn.quantized import QuantizedEmbedding
-from engram_fast.nn.row_hasher import RowHasher, split_layers
-from engram_fast.nn.short_conv import ConvState, ShortConv
+from .embedding import MultiHeadEmbedding
+from .engram import Engram
+from .engram_v41 import EngramV41
+from .gate import EngramGate
+from .hash import RowHasher, split_layers
+from .optim import RowwiseAdagrad, param_groups, table_parameters
+from .quantized import QuantizedEmbedding
+from .short_conv import ConvState, ShortConv
 
 __all__ = [
     "ConvState",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib.util
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn.demo_engram import Engram
-from engram_fast.nn.row_hasher import RowHasher
-
-if TYPE_CHECKING:
-    from engram_fast.hasher import NgramHasher
+from ..hash import NgramHasher
+from ..layout import BackBoneConfig, EngramConfig, HashLayout
+from ..token_map import TokenMap
+from .engram import Engram
+from .hash import RowHasher
 
 BEGIN = "<\uff5cbegin\u2581of\u2581sentence\uff5c>"  # DeepSeek's; the demo's tokenizer puts it first
 TEXT = "Only Alexander the Great could tame the horse Bucephalus."
@@ -75,17 +75,16 @@ def run_demo(
     """
     from tokenizers import Tokenizer
 
-    import engram_fast
-    from engram_fast.nn.gate_map import print_table, write_heat_map
+    from ..analysis.pictures import plot_gates, print_gates
 
-    engram_config = engram_config or engram_fast.EngramConfig()
-    backbone_config = backbone_config or engram_fast.BackBoneConfig()
+    engram_config = engram_config or EngramConfig()
+    backbone_config = backbone_config or BackBoneConfig()
     file = Path(tokenizer_file or find_tokenizer(engram_config.tokenizer_name_or_path))
     tokenizer = Tokenizer.from_file(str(file))
-    token_map = engram_fast.TokenMap.from_file(str(file))
-    layout = engram_fast.HashLayout.preset("engram-demo-v1", token_map=token_map, **engram_config.hash_parameters())
+    token_map = TokenMap.from_file(str(file))
+    layout = HashLayout.preset("engram-demo-v1", token_map=token_map, **engram_config.hash_parameters())
     torch.manual_seed(seed)
-    model = DemoModel(engram_config, backbone_config, engram_fast.NgramHasher(layout, token_map)).eval()
+    model = DemoModel(engram_config, backbone_config, NgramHasher(layout, token_map)).eval()
     numbers = tokenizer.encode(text).ids
     begin = tokenizer.token_to_id(BEGIN)
     if begin is not None and numbers[:1] != [begin]:
@@ -100,12 +99,12 @@ def run_demo(
     for layer, gate in gates.items():
         print(f"layer {layer}: gate min {gate.min():.4f}  max {gate.max():.4f}  mean {gate.mean():.4f}")
     pieces = [tokenizer.decode([number], skip_special_tokens=False) for number in numbers]
-    print_table(gates, pieces)
+    print_gates(gates, pieces)
     written = None
     if png is not None and importlib.util.find_spec("matplotlib") is None:
         print("no heat map: matplotlib is missing (pip install engram-fast[plot])")
     elif png is not None:
-        written = write_heat_map(gates, pieces, png)
+        written = plot_gates(gates, pieces, png)
         print(f"heat map: {written}")
     return {"input_ids": input_ids, "output": output, "gates": gates, "png": written}
 

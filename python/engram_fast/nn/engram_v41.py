@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn import dispatch, formula
-from engram_fast.nn.bare import to_parameters
-from engram_fast.nn.documents import as_mask
-from engram_fast.nn.quantized import QuantizedEmbedding, dequantize_blocks
-from engram_fast.nn.row_check import check_rows, table_rows
-from engram_fast.nn.row_hasher import RowHasher, rows_of_layer
+from .bare import to_parameters
+from .documents import as_mask
+from .gate import dispatch, formula
+from .hash import RowHasher, rows_of_layer
+from .quantized import QuantizedEmbedding, dequantize_blocks
+from .row_check import check_rows, table_rows
 
 if TYPE_CHECKING:
-    from engram_fast.hasher import NgramHasher
-    from engram_fast.layouts import HashLayout
+    from ..hash import NgramHasher
+    from ..layout import HashLayout
 
 
 class EngramV41(nn.Module):

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
+from .embedding import MultiHeadEmbedding
+from .engram_v41 import EngramV41
 
 
 class RowwiseAdagrad(torch.optim.Optimizer):
@@ -129,8 +130,6 @@ def param_groups(
 
 def table_parameters(model: nn.Module) -> list[nn.Parameter]:
     """The embedding tables of all n-gram memories in the model; word embeddings are not among them."""
-    from engram_fast.nn.engram_v41 import EngramV41
-
     found: dict[int, nn.Parameter] = {}
     for module in model.modules():
         if isinstance(module, (MultiHeadEmbedding, EngramV41)):

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engram_fast.nn.bare import is_bare
+from .bare import is_bare
 
 
 def pack(linears: Sequence[nn.Linear]) -> None:

@@ -17,10 +17,10 @@ from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_modul
 try:
     from torch.distributed.tensor import DTensor, Replicate, Shard
 except ImportError:  # torch 2.4
-    from torch.distributed._tensor import DTensor, Replicate, Shard
+    from torch.distributed._tensor import DTensor, Replicate, Shard  # type: ignore[attr-defined]
 
-from engram_fast.nn.engram_v41 import EngramV41
-from engram_fast.nn.multi_head_embedding import MultiHeadEmbedding
+from .embedding import MultiHeadEmbedding
+from .engram_v41 import EngramV41
 
 
 def shard_tables(model: nn.Module, mesh: DeviceMesh, *, by: str = "rows", batch_sharded: bool = False) -> nn.Module:

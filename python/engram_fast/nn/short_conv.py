@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engram_fast.nn import formula
-from engram_fast.nn.bare import are_bare_norms, call_norms, is_bare, to_parameters
-from engram_fast.nn.documents import as_mask, look_back_limit
+from .bare import are_bare_norms, call_norms, is_bare, to_parameters
+from .documents import as_mask, look_back_limit
+from .gate import formula
 
 
 @dataclass

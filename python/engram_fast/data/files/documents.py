@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .npy import map_npy
 from .tokens import Tokens
 
 _SCAN = 1 << 20
@@ -21,6 +22,18 @@ def ends_after(ids: np.ndarray, eod_id: int) -> np.ndarray:
     return segments
 
 
+def positions_of(segments: np.ndarray) -> np.ndarray:
+    """Return position ids (int64) for the segment numbers of a window: they count from 0 in every segment."""
+    positions = np.arange(len(segments))
+    starts = np.flatnonzero(segments[1:] != segments[:-1]) + 1
+    if len(starts):
+        lengths = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1] = len(segments) - starts[-1]
+        positions[starts[0] :] -= np.repeat(starts, lengths)
+    return positions
+
+
 def segments_within(documents: np.ndarray, start: int, length: int) -> np.ndarray:
     """Segment numbers (int32, from 0) of the window that begins at token `start`."""
     first, last = np.searchsorted(documents, [start + 1, start + length])
@@ -31,7 +44,7 @@ def segments_within(documents: np.ndarray, start: int, length: int) -> np.ndarra
 
 
 def scan_documents(tokens: Tokens, eod_id: int) -> np.ndarray:
-    """The document starts [documents + 1] of a file; what follows the last `eod_id` is a document as well."""
+    """Return the document starts [documents + 1] of a file; ids after the last `eod_id` are a document too."""
     ends = [np.zeros(1, np.int64)]
     for start in range(0, len(tokens), _SCAN):
         ids = tokens.read(start, min(start + _SCAN, len(tokens)))
@@ -52,12 +65,12 @@ class IndexFile:
     def open(self) -> np.ndarray:
         """Map the file."""
         if self.dtype is None:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+            return map_npy(self.path)
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
 def index_argument(documents: Any) -> IndexFile | np.ndarray:
-    """What `TokenDataset(documents=...)` may be: a path, a memory map, or an array."""
+    """Convert `TokenDataset(documents=...)`: a path, a memory map, or an array."""
     if isinstance(documents, (str, os.PathLike)):
         return IndexFile(os.path.abspath(os.fspath(documents)))
     if _is_whole_map(documents):
@@ -66,7 +79,7 @@ def index_argument(documents: Any) -> IndexFile | np.ndarray:
 
 
 def _is_whole_map(array: Any) -> bool:
-    """Whether the array is what its file holds at its offset; a slice of it, or a private copy, is not."""
+    """Tell whether the array equals its file from its offset on; a slice or a private copy does not."""
     return (
         isinstance(array, np.memmap)
         and isinstance(array.base, mmap.mmap)

@@ -1,6 +1,6 @@
-"""Megatron's indexed datasets: ids in `.bin`; dtype, sequences and documents in `.idx` (format version 1).
+r"""Megatron's indexed datasets: ids in `.bin`; dtype, sequences and documents in `.idx` (format version 1).
 
-The `.idx` file, little-endian: the magic `MMIDIDX\\0\\0`, u64 version, u8 dtype code, u64 sequences S, u64 entries of
+The `.idx` file, little-endian: the magic `MMIDIDX\0\0`, u64 version, u8 dtype code, u64 sequences S, u64 entries of
 the document index D, then i32 [S] lengths in tokens, i64 [S] places in `.bin` in bytes, i64 [D] document index (in
 sequences, from 0 to S), and in multimodal files i8 [S] modes, which are not read here.
 """
@@ -12,6 +12,7 @@ import struct
 
 import numpy as np
 
+from .first_bytes import other_kind, reason
 from .raw import map_ids
 from .tokens import Tokens, check_documents
 
@@ -32,19 +33,21 @@ def is_index(path: str) -> bool:
 
 
 def pair_of(path: str) -> tuple[str, str]:
-    """The `.bin` and the `.idx` path of a prefix or of either file."""
+    """Return the `.bin` and the `.idx` path of a prefix or of either file."""
     stem = path[:-4] if path.endswith((".bin", ".idx")) else path
     return f"{stem}.bin", f"{stem}.idx"
 
 
-def open_megatron(path: str) -> Tokens:
-    """Map a pair; `path` is the common prefix, or one of the two."""
+def open_megatron(path: str, with_documents: bool = True) -> Tokens:
+    """Map a pair; `path` is the common prefix, or one of the two; its document index is read only if it is wanted."""
     bin_path, idx_path = pair_of(path)
     dtype, lengths, pointers, in_sequences = _read_index(idx_path)
     ids = map_ids(bin_path, dtype)
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, dtype=np.int64, out=starts[1:])
     _check_places(starts, pointers, dtype.itemsize, len(ids), bin_path, idx_path)
+    if not with_documents:
+        return Tokens([ids], None, bin_path)
     check_documents(in_sequences, len(lengths), idx_path)
     return Tokens([ids], starts[in_sequences], bin_path)
 
@@ -53,6 +56,8 @@ def _read_index(path: str) -> tuple[np.dtype, np.ndarray, np.ndarray, np.ndarray
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         head = file.read(HEADER.size)
+    if size == 0 or (not head.startswith(MAGIC) and other_kind(path, head) is not None):
+        raise ValueError(reason(path, "the index of a Megatron pair"))
     if head[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} does not begin with {MAGIC!r}: it is no index of a memory-mapped Megatron dataset")
     if len(head) < HEADER.size:

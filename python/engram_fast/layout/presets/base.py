@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import _checks, _core
 from ..._checks import INT64_MAX
@@ -22,6 +22,8 @@ MAX_SEED = 2**64 - 1
 
 REQUIRED: Any = object()
 
+_Value = TypeVar("_Value")
+
 
 class Parameters:
     """The parameters of one preset, read one by one; what was read is kept as plain JSON values in `checked`."""
@@ -36,6 +38,7 @@ class Parameters:
         return self._spelled.get(name, name)
 
     def error(self, name: str, reason: str) -> ValueError:
+        """Return an error that names the parameter as the caller spelled it."""
         return ValueError(f"{self.label(name)}: {reason}")
 
     def given(self, name: str) -> bool:
@@ -45,14 +48,16 @@ class Parameters:
             return False
         return True
 
-    def _keep(self, name: str, value: Any) -> Any:
+    def _keep(self, name: str, value: _Value) -> _Value:
         self.checked[name] = value
         return value
 
     def integer(self, name: str, low: int, high: int = INT64_MAX) -> int:
+        """Return the parameter as an integer within `low` and `high`."""
         return self._keep(name, _checks.integer(self.label(name), self._values[name], low, high))
 
     def integers(self, name: str, low: int, high: int = INT64_MAX) -> list[int]:
+        """Return the parameter as a list of integers within `low` and `high`."""
         return self._keep(name, _checks.integers(self.label(name), self._values[name], low, high))
 
     def one_or_more(self, name: str, low: int, high: int = INT64_MAX) -> list[int]:
@@ -62,15 +67,19 @@ class Parameters:
         return list(value) if isinstance(value, list) else [value]
 
     def boolean(self, name: str) -> bool:
+        """Return the parameter as True or False."""
         return self._keep(name, _checks.boolean(self.label(name), self._values[name]))
 
     def positive_number(self, name: str) -> int | float:
+        """Return the parameter as a finite number above 0."""
         return self._keep(name, _checks.positive_number(self.label(name), self._values[name]))
 
     def layers(self, name: str) -> list[int]:
+        """Return the parameter as layer ids, none twice."""
         return self._keep(name, _checks.distinct_layers(self.label(name), self._values[name]))
 
     def seed(self, name: str = "seed") -> int:
+        """Return the parameter as a seed."""
         return self.integer(name, 0, MAX_SEED)
 
     def orders(self, name: str) -> list[int]:
@@ -84,6 +93,7 @@ class Parameters:
         return orders
 
     def heads(self, name: str, orders: int) -> int:
+        """Return the number of heads, which times `orders` is at most the columns of a layer."""
         heads = self.integer(name, 1, MAX_COLUMNS)
         if heads * orders > MAX_COLUMNS:
             raise self.error(name, f"{heads} for each of {orders} orders are more than {MAX_COLUMNS} columns")
@@ -95,6 +105,7 @@ class Parameters:
             raise self.error(name, f"{layers} layers of {columns} columns are more than {MAX_TABLES} tables")
 
     def check_total(self, name: str, moduli: Sequence[int]) -> None:
+        """Refuse a layer whose rows do not fit int64."""
         if sum(moduli) > INT64_MAX:
             raise self.error(name, f"the rows of a layer add up to {sum(moduli)}, past int64")
 
@@ -158,6 +169,7 @@ class TokenMapNumbers:
 
     @staticmethod
     def of(token_map: Any) -> TokenMapNumbers:
+        """Return the numbers of a token map; TypeError if the object is none."""
         try:
             digest, size, lookup, length = token_map.digest, token_map.size, token_map.lookup, len(token_map)
         except (AttributeError, TypeError):
@@ -170,6 +182,7 @@ class TokenMapNumbers:
         return TokenMapNumbers(digest, length, size, lookup)
 
     def identity(self) -> dict[str, Any]:
+        """Return the entry `token_map` of the layout's document."""
         return {"digest": self.digest, "length": self.length, "size": self.size}
 
     def mapped(self, parameters: Parameters, name: str) -> int:
