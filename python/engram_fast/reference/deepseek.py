@@ -24,6 +24,7 @@ def deepseek_family(
     adds_offsets: bool = False,
     primes_in_order_of: Sequence[int] | None = None,
     word: type = np.int64,
+    compressed_ids: int | None = None,
     **rest: Any,
 ) -> Layout:
     """Return a layout of this family.
@@ -40,6 +41,7 @@ def deepseek_family(
         adds_offsets: whether rows count through all columns.
         primes_in_order_of: the layer ids in the order in which they draw their primes; None: in that of `layers`.
         word: the integer type of products and multipliers.
+        compressed_ids: the number of compressed ids, which bounds the multipliers; None: the largest id plus one.
         rest: other keys of the layout.
 
     Raises:
@@ -52,8 +54,9 @@ def deepseek_family(
         raise ValueError(f"layer ids {list(layers)} are none or repeat")
     source = token_map_id(lookup)
     moduli = unused_primes(primes_in_order_of or layers, sizes, heads)
+    vocabulary = source["size"] if compressed_ids is None else compressed_ids
     numbers = [
-        layer_numbers(layer, random_multipliers(source["size"], max(orders), layer, seed, word), moduli[layer])
+        layer_numbers(layer, random_multipliers(vocabulary, max(orders), layer, seed, word), moduli[layer])
         for layer in layers
     ]
     ids = {"limit": source["length"], **policy}
@@ -89,8 +92,13 @@ def engram_demo_v1(
 
 
 def megatron(lookup: np.ndarray | None = None, **parameters: Any) -> Layout:
-    """Return Megatron-LM's layout: the demo's numbers, ids outside the token map refused."""
-    return engram_demo_v1(lookup, **parameters, policy=REFUSE)
+    """Return Megatron-LM's layout: the demo's numbers, ids outside the token map refused.
+
+    Megatron counts the different compressed ids. If the token map has gaps, they are fewer than the largest id plus
+    one, which bounds the multipliers of the other layouts.
+    """
+    different = len(np.unique(need_lookup(lookup)))
+    return engram_demo_v1(lookup, **parameters, policy=REFUSE, compressed_ids=different)
 
 
 def tilekernels(lookup: np.ndarray | None = None, **parameters: Any) -> Layout:

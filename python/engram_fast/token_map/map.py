@@ -133,8 +133,9 @@ class TokenMap(_core.TokenMap):
     def from_lookup(cls, lookup: ArrayLike) -> TokenMap:
         """Build the map of a one-dimensional array of integers: entry i is the compressed id of raw id i.
 
-        Compressed ids need not be dense: any from 0 to 2^31 - 1 are taken, and `size` is the largest plus one. The
-        numbers are copied.
+        Compressed ids may have gaps: any numbers from 0 to 2^31 - 1 are taken, and `size` is the largest plus one. The
+        multipliers of a layout depend on `size`, but the layout "megatron" counts the different ids, as Megatron does.
+        A layout refuses a map whose `size` exceeds its length. The numbers are copied.
 
         Raises:
             TypeError: the array is not of integers.

@@ -173,8 +173,8 @@ def _check(artefact: Mapping[str, Any]) -> MegatronFields:
     order = number("max_ngram_order", 2, _core.MAX_ORDER)
     seed = number("hash_seed", 0, 2**64 - 1)
     layer_ids = field("layer_ids", "a list of different integers, none negative", _are_layer_ids)
-    # Products of a multiplier and a compressed id must stay inside int64, as they do where multipliers are drawn.
-    largest = 2 * max(1, (2**63 - 1) // size // 2) - 1
+    # Megatron refuses a multiplier whose product with the largest compressed id is past int64.
+    largest = (2**63 - 1) // max(size - 1, 1)
     rows = field(
         "layer_multipliers",
         f"an object with a list for each of the layers {layer_ids} and no other",
