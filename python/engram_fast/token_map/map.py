@@ -28,6 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from . import megatron_json
+from .decoding import refuse_surrogates
+from .files import read_file
 from .tokenizers import read_tokenizer
 
 __all__ = ["TokenMap", "normalize"]
@@ -65,14 +67,20 @@ class TokenMap(_core.TokenMap):
         """Build the map of a loaded tokenizer.
 
         Args:
-            tok: a `tokenizers.Tokenizer`, a transformers tokenizer (fast: its backend is read; slow: decoded with
-                ``clean_up_tokenization_spaces=False``) or a tiktoken `Encoding` (bytes that are not UTF-8 are told
-                apart as a byte-level tokenizer writes them).
+            tok: one of these, recognised by its methods:
+                a `tokenizers.Tokenizer`;
+                a transformers tokenizer (fast: its backend is read; slow: decoded with
+                ``clean_up_tokenization_spaces=False``);
+                a tiktoken `Encoding` or a mistral_common `Tekkenizer` (bytes that are not UTF-8 get the piece that a
+                byte-level tokenizer writes);
+                a sentencepiece `SentencePieceProcessor` (its `decode` drops control symbols, so they share the empty
+                key);
+                any object with ``len(tok)``, ``tok.decode([id])`` and ``tok.convert_ids_to_tokens(id)``.
             vocab_size: number of raw ids, e.g. the model's padded vocabulary; by default the largest id plus one. Ids
                 that the tokenizer does not know, or cannot decode, are `holes`; they share the empty key.
 
         Raises:
-            TypeError: `tok` is something else.
+            TypeError: `tok` is none of these; :meth:`from_pieces` takes the texts and pieces of any tokenizer.
             ValueError: `vocab_size` would lose an id; the largest id is past 2^26; the tokenizer cannot be read.
 
         >>> from tokenizers import Tokenizer, models
@@ -84,13 +92,20 @@ class TokenMap(_core.TokenMap):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], vocab_size: int | None = None) -> TokenMap:
-        """Build the map of a `tokenizer.json`, or of the one in a folder, in parallel.
+        """Build the map of a tokenizer's file or folder. Nothing is downloaded, and no code beside the file runs.
 
-        Nothing is downloaded and no code beside the file is run. `vocab_size` as in :meth:`from_tokenizer`.
+        Args:
+            path: a `tokenizer.json`, a `tekken.json`, a tiktoken list of ranks (`.tiktoken`), a sentencepiece `.model`
+                (needs the package sentencepiece), or a folder with a `tokenizer.json` or a `tekken.json`. In a folder,
+                the tokens that only `tokenizer_config.json` lists (in older folders `added_tokens.json` and
+                `special_tokens_map.json`) are added as transformers' `AutoTokenizer` adds them. A list of ranks names
+                no special tokens: `vocab_size` makes room for them.
+            vocab_size: as in :meth:`from_tokenizer`.
 
         Raises:
             OSError: the file cannot be read (FileNotFoundError if it is missing).
             ValueError: it is no tokenizer, or `vocab_size` would lose an id.
+            ImportError: it is a sentencepiece model, and the package sentencepiece is not installed.
 
         >>> import tempfile
         >>> from tokenizers import Tokenizer, models
@@ -99,7 +114,7 @@ class TokenMap(_core.TokenMap):
         >>> TokenMap.from_file(folder, vocab_size=4).lookup
         array([0, 0, 1, 1], dtype=int32)
         """
-        return cls(_core.TokenMap.from_file(path, vocab_size))
+        return cls(read_file(path, vocab_size))
 
     @classmethod
     def from_pieces(cls, texts: Sequence[str | None], pieces: Sequence[str | None]) -> TokenMap:
@@ -111,11 +126,16 @@ class TokenMap(_core.TokenMap):
 
         Raises:
             ValueError: lengths differ, are 0 or past 2^26; a piece is needed and None.
+            UnicodeEncodeError: a string holds half of a surrogate pair, which is no character; the id is named.
 
         >>> TokenMap.from_pieces(["A", None, "a"], ["A", None, "a"]).holes
         [1]
         """
-        return cls(_core.TokenMap.build(texts, pieces))
+        try:
+            return cls(_core.TokenMap.build(texts, pieces))
+        except UnicodeEncodeError:
+            refuse_surrogates(texts=texts, pieces=pieces)
+            raise
 
     @classmethod
     def identity(cls, n: int) -> TokenMap:
