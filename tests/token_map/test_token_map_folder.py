@@ -119,3 +119,11 @@ def test_a_damaged_tokenizer_is_named_beside_a_configuration_too(tmp_path, conte
     (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "<pad>"}')
     with pytest.raises(ValueError, match=r"tokenizer\.json: "):
         TokenMap.from_file(tmp_path)
+
+
+def test_a_fault_that_shows_with_the_added_tokens_only_names_the_file_too(tmp_path):
+    model = {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "A": 1}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "<pad>"}')
+    with pytest.raises(ValueError, match=r'tokenizer\.json: .*token id 1 belongs to two pieces, "A" and "b"'):
+        TokenMap.from_file(tmp_path)

@@ -290,6 +290,14 @@ def test_a_sentencepiece_file_names_the_package_that_is_missing(tmp_path, monkey
 # ---- folders and names --------------------------------------------------------------------------------------------
 
 
+def test_an_empty_path_is_a_missing_file(tmp_path, monkeypatch):
+    write_tekken(tmp_path / "tekken.json", tekken())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        TokenMap.from_file("")
+    assert len(TokenMap.from_file(".")) == len(TOKENS) + 24
+
+
 @pytest.mark.parametrize("name", ["none.tiktoken", "tekken.json", "none.model", "tiktoken.model"])
 def test_a_missing_file_is_named(tmp_path, name):
     with pytest.raises(FileNotFoundError) as caught:

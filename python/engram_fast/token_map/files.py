@@ -28,7 +28,7 @@ TEKKEN_SPECIAL = (
 def read_file(path: str | os.PathLike[str], vocab_size: Any) -> _core.TokenMap:
     """Return the core's map of a tokenizer's file or folder; arguments and errors as of `TokenMap.from_file`."""
     file = Path(path)
-    if file.is_dir():
+    if os.fspath(path) and file.is_dir():  # an empty path is no folder, though `Path` takes it for this one
         return _from_folder(file, vocab_size)
     if "tekken" in file.name and file.suffix == ".json":
         return _from_tekken(file, vocab_size)
@@ -47,7 +47,12 @@ def _from_folder(folder: Path, vocab_size: Any) -> _core.TokenMap:
         data = completed(folder)
         if data is None:
             return _core.TokenMap.from_file(folder, vocab_size)
-        return _core.TokenMap.from_json(data, vocab_size)
+        try:
+            return _core.TokenMap.from_json(data, vocab_size)
+        except ValueError as error:
+            if str(error).startswith("vocab_size"):
+                raise
+            raise ValueError(f"{folder / 'tokenizer.json'}: {error}") from error
     if (folder / "tekken.json").exists():
         return _from_tekken(folder / "tekken.json", vocab_size)
     names = sorted(file.name for file in folder.iterdir() if file.suffix in (".model", ".tiktoken"))
