@@ -58,7 +58,7 @@ def _from_folder(folder: Path, vocab_size: Any) -> _core.TokenMap:
     names = sorted(file.name for file in folder.iterdir() if file.suffix in (".model", ".tiktoken"))
     # Special tokens of such a file stand elsewhere, so it is read only if the caller names it.
     hint = f"; to read {names[0]} alone, name that file" if names else ""
-    raise FileNotFoundError(errno.ENOENT, f"no tokenizer.json in the folder{hint}", str(folder / "tokenizer.json"))
+    raise FileNotFoundError(errno.ENOENT, f"{os.strerror(errno.ENOENT)}{hint}", str(folder / "tokenizer.json"))
 
 
 def _from_tiktoken(path: Path, data: bytes, vocab_size: Any) -> _core.TokenMap:
