@@ -1,4 +1,4 @@
-"""The classes of DeepSeek's published Engram demo on the fast core: a script written for them changes one import."""
+"""The classes of DeepSeek's published Engram demo, on the fast core: a script for the demo changes one import."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ __all__ = ["CompressedTokenizer", "NgramHashMapping"]
 
 
 class CompressedTokenizer:
-    """Raw token ids to compressed ids, as the demo's class of this name has them.
+    """Raw token ids to compressed ids, as the demo's class of this name computes them.
 
     `tokenizer_name_or_path` is the path of a `tokenizer.json` or of a folder, the name of a model on a hub (loaded by
-    transformers), a loaded tokenizer, or a `TokenMap`. Code beside a model is run only with `trust_remote_code=True`.
+    transformers), a loaded tokenizer, or a `TokenMap`. A model's own code runs only with `trust_remote_code=True`.
+
+    Raises:
+        FileNotFoundError: the path does not exist.
+        ImportError: the model is named by a hub's name, and transformers is not installed.
+        TypeError, ValueError: the object or the file is no tokenizer.
 
     >>> from engram_fast import TokenMap
     >>> tokenizer = CompressedTokenizer(TokenMap.from_pieces(["The", "the", "dog"], ["The", "the", "dog"]))
@@ -41,13 +46,15 @@ class CompressedTokenizer:
         self.num_new_token: int = self.token_map.size
 
     def __len__(self) -> int:
-        """Number of compressed ids."""
+        """Return the number of compressed ids."""
         return self.num_new_token
 
     def __call__(self, input_ids: Any) -> NDArray[np.int64]:
-        """Compressed ids, int64 in the shape of `input_ids`; negative ids pass through.
+        """Return compressed ids, int64 in the shape of `input_ids`; negative ids stay as they are.
 
-        Raises IndexError for an id past the tokenizer's, TypeError for anything but integers.
+        Raises:
+            IndexError: an id is past the tokenizer's largest.
+            TypeError: the ids are not integers.
         """
         ids = as_integers(input_ids, "input_ids", False)
         negative = ids < 0
@@ -58,10 +65,14 @@ class CompressedTokenizer:
 
 
 class NgramHashMapping:
-    """Row numbers of every layer, as the demo's class of this name gives them (layout "engram-demo-v1").
+    """Row numbers of every layer, as the demo's class of this name computes them (layout "engram-demo-v1").
 
-    Arguments are the demo's; `tokenizer_name_or_path` as in `CompressedTokenizer`. Lists are copied. Beside the demo's
-    attributes there are `layout` and `hasher`, whose `hash_batch` is the faster call.
+    The arguments are the demo's; `tokenizer_name_or_path` as in `CompressedTokenizer`. Lists are copied. Two attributes
+    are new: `layout`, and `hasher`, whose `hash_batch` is faster than `hash`.
+
+    Raises:
+        ValueError: a parameter has a wrong value; the message begins with its name.
+        TypeError: a parameter has a wrong type; likewise.
 
     >>> from engram_fast import TokenMap
     >>> mapping = NgramHashMapping(
@@ -104,14 +115,14 @@ class NgramHashMapping:
         self.max_ngram_size: int = self.layout.max_order
         self.n_head_per_ngram: int = self.layout.heads
         self.pad_id: int = self.layout.fill
-        """The compressed id of the raw pad that was given."""
+        """The compressed id of the argument `pad_id`, which is a raw id."""
         self.layer_ids = list(self.layout.layer_ids)
         self.tokenizer_vocab_size = len(self.compressed_tokenizer)
         self.layer_multipliers: dict[int, NDArray[np.int64]] = dict(self.layout.multipliers)
         self.vocab_size_across_layers = self.calculate_vocab_size_across_layers()
 
     def calculate_vocab_size_across_layers(self) -> dict[int, list[list[int]]]:
-        """The prime moduli: {layer: one list of heads per order}."""
+        """Return the prime moduli, {layer: [one list for each order: [one prime for each head]]}."""
         orders, heads = len(self.layout.orders), self.layout.heads
         return {
             layer: moduli.reshape(orders, heads).tolist()
@@ -119,9 +130,12 @@ class NgramHashMapping:
         }
 
     def hash(self, input_ids: Any) -> dict[int, NDArray[np.int64]]:
-        """{layer: rows}, int64 [B, T, orders * heads] for raw ids [B, T]; negative ids enter unmapped.
+        """Return {layer: rows}, int64 [B, T, orders * heads], for raw ids [B, T]; negative ids enter unmapped.
 
-        Raises IndexError for an id past the tokenizer's, TypeError for anything but integers, ValueError for a shape.
+        Raises:
+            IndexError: an id is past the tokenizer's largest.
+            TypeError: the ids are not integers.
+            ValueError: the ids have another number of dimensions.
         """
         return self.hasher.hash(input_ids)
 
@@ -134,7 +148,7 @@ def _token_map(tokenizer: Any, trust_remote_code: bool) -> TokenMap:
     path = Path(tokenizer)
     if path.is_file() or (path / "tokenizer.json").is_file():
         return TokenMap.from_file(path)
-    # No hub name begins like these: so a mistyped path is not asked of a hub.
+    # No name of a hub begins like these, so a mistyped path is an error and no hub is asked for it.
     is_path = isinstance(tokenizer, os.PathLike) or path.is_absolute() or tokenizer.startswith((".", "~"))
     if not path.is_dir() and (is_path or path.suffix == ".json"):
         raise FileNotFoundError(f"tokenizer_name_or_path: {os.fspath(tokenizer)} does not exist")
