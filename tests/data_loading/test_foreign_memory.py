@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is missing")
 
+# First on the path of the child process: another folder of tests has a conftest too.
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
 START = """
 import numpy as np, pyarrow as pa
 from conftest import small_hasher
@@ -81,7 +84,7 @@ def answers():
     done = subprocess.run(
         [sys.executable, "-c", START + textwrap.dedent(code)],
         input=json.dumps(cases),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([FOLDER, *filter(None, sys.path)])},
         capture_output=True,
         text=True,
         timeout=120,
