@@ -166,11 +166,15 @@ def maxtext_int32(lookup: np.ndarray | None = None, **parameters: Any) -> Layout
     return engram_demo_v1(lookup, **parameters, word=np.int32)
 
 
+#: The rows that the released configuration of DeepSeek-V4.1-Flash states.
+V41_ROWS = (384006168, 384016682)
+
+
 def deepseek_v41(
     lookup: np.ndarray | None = None,
     *,
     engram_layer_ids: Sequence[int] = (1, 14),
-    engram_num_embeddings: Sequence[int] | None = (384006168, 384016682),
+    engram_num_embeddings: Sequence[int] | None = V41_ROWS,
     engram_max_ngram_size: int = 4,
     engram_vocab_size: int = 16000000,
     engram_n_heads: int = 8,
@@ -178,7 +182,10 @@ def deepseek_v41(
     engram_pad_token_id: int = 2,
     engram_compressed_vocab_size: int = 99092,
 ) -> Layout:
-    """DeepSeek-V4.1-Flash; `engram_num_embeddings` is each layer's sum of primes, and None checks nothing."""
+    """DeepSeek-V4.1-Flash; `engram_num_embeddings` is each layer's rows, at least its sum of primes.
+
+    None takes the sums. The default is the released model's, and has to equal them.
+    """
     lookup = need_lookup(lookup)
     orders = range(2, engram_max_ngram_size + 1)
     if (size := token_map_id(lookup)["size"]) != engram_compressed_vocab_size:
@@ -195,8 +202,14 @@ def deepseek_v41(
         adds_offsets=True,
     )
     sums = [layer["rows"] for layer in layout["layers"]]
-    if engram_num_embeddings is not None and sums != list(engram_num_embeddings):
-        raise ValueError(f"engram_num_embeddings: {list(engram_num_embeddings)}, but the primes sum to {sums}")
+    if engram_num_embeddings is None:
+        return layout
+    stated = [int(rows) for rows in engram_num_embeddings]
+    enough = len(stated) == len(sums) and all(rows >= need for rows, need in zip(stated, sums, strict=True))
+    if not enough or (engram_num_embeddings is V41_ROWS and stated != sums):
+        raise ValueError(f"engram_num_embeddings: {stated}, but the primes sum to {sums}")
+    for layer, rows in zip(layout["layers"], stated, strict=True):
+        layer["rows"] = rows
     return layout
 
 
@@ -240,7 +253,10 @@ def qwen_ple(
     make_ngram_vocab_size_divisible_by: int = 128,
     layer_id: int = 2,
 ) -> Layout:
-    """Qwen3.8-Flash-Next (`qwen4_exp`): consecutive primes from the layer's place on, SplitMix64, EOS cuts."""
+    """Qwen3.8-Flash-Next (`qwen4_exp`): consecutive primes from the layer's place on, SplitMix64, EOS cuts.
+
+    An EOS outside the vocabulary cuts nothing, for no token is that id; look-backs out of reach still read it.
+    """
     columns = (ngram_size - 1) * heads_per_ngram
     primes = primes_above(ngram_vocab_size_base - 1)
     moduli = [next(primes) for _ in range((ple_layer_index + 1) * columns)][-columns:]
@@ -248,7 +264,8 @@ def qwen_ple(
     layer["rows"] = -(-layer["rows"] // make_ngram_vocab_size_divisible_by) * make_ngram_vocab_size_divisible_by
     ids = {"limit": vocab_size, **REFUSE}
     orders = range(2, ngram_size + 1)
-    return assemble(orders, heads_per_ngram, [layer], ids, True, fill=eos_token_id, boundary_ids=[eos_token_id])
+    cuts = [eos_token_id] if 0 <= eos_token_id < vocab_size else []
+    return assemble(orders, heads_per_ngram, [layer], ids, True, fill=eos_token_id, boundary_ids=cuts)
 
 
 def onnxruntime(
@@ -286,6 +303,11 @@ def onnxruntime(
 # ---- polynomials --------------------------------------------------------------------------------------------------
 
 
+def every(eos_token_id: int | Sequence[int]) -> list[int]:
+    """The ids of a configuration that has one EOS or several; each of them ends a segment."""
+    return [eos_token_id] if isinstance(eos_token_id, int) else sorted({int(eos) for eos in eos_token_id})
+
+
 def polynomial_mod(base: int, modulus: int, order: int, max_order: int) -> list[int]:
     """Coefficients by look-back, base^k mod modulus, 0 past the order (LongCat)."""
     return [pow(base, k, modulus) if k < order else 0 for k in range(max_order)]
@@ -304,7 +326,7 @@ def longcat(
     ngram_vocab_size_ratio: float = 78,
     emb_neighbor_num: int = 4,
     emb_split_num: int = 4,
-    eos_token_id: int = 2,
+    eos_token_id: int | Sequence[int] = 2,
     layer_id: int = 0,
 ) -> Layout:
     """LongCat-Flash-Lite and LongCat-2.0: consecutive odd moduli, a new segment after every EOS, 0 before it."""
@@ -313,7 +335,7 @@ def longcat(
     moduli = [m + 2 * index + 1 for index in range(len(orders) * emb_split_num)]
     layer = split_tables(orders, emb_split_num, vocab_size, moduli, layer_id)
     ids = {"limit": vocab_size, **REFUSE}
-    return assemble(orders, emb_split_num, [layer], ids, False, mix="sum", boundary_ids=[eos_token_id])
+    return assemble(orders, emb_split_num, [layer], ids, False, mix="sum", boundary_ids=every(eos_token_id))
 
 
 def nanbeige(
@@ -323,7 +345,7 @@ def nanbeige(
     ngram_vocab_size_ratio: float,
     emb_neighbor_num: int,
     emb_split_num: int,
-    eos_token_id: int,
+    eos_token_id: int | Sequence[int],
     ngram_mod_force_prime: bool,
     ngram_compressed_tokenizer: bool,
     layer_id: int = 0,
@@ -342,7 +364,7 @@ def nanbeige(
     if ngram_compressed_tokenizer:
         source = token_map_id(need_lookup(lookup))
         limit = min(vocab_size, source["length"])
-    rest = {"mix": "sum", "boundary_ids": [eos_token_id], "token_map": source}
+    rest = {"mix": "sum", "boundary_ids": every(eos_token_id), "token_map": source}
     return assemble(orders, emb_split_num, [layer], {"limit": limit, **REFUSE}, False, **rest)
 
 
