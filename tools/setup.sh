@@ -76,9 +76,9 @@ have_build() {
         [ "$(cat "$VENV/.built" 2>/dev/null)" = "$wanted_build $(checksum <python/engram_fast/_core.abi3.so)" ]
 }
 
-build() { # options of maturin
+build() { # options of maturin; the tests and benchmarks compare with what the feature "measure" adds, a wheel goes without
     # maturin calls pip, which names every extra that was not asked for.
-    PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 "$VENV/bin/maturin" develop --release --locked "$@" || fail "the build failed; the reason stands above"
+    PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 "$VENV/bin/maturin" develop --release --locked --features python,measure "$@" || fail "the build failed; the reason stands above"
     echo "$wanted_build $(checksum <python/engram_fast/_core.abi3.so)" >"$VENV/.built"
 }
 

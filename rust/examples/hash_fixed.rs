@@ -6,8 +6,6 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use engram_fast::hash::driver::{LayerAxis, Request, Strides};
-use engram_fast::hash::{Ints, Places};
 use engram_fast::{HashLayout, Hasher, Result, TokenMap};
 
 const ROWS: usize = 8;
@@ -26,14 +24,18 @@ const V41: Numbers = [
     (14, [67716810739261, 51510806800915, 30921347202721, 82619226485591], 16_000_400),
 ];
 
+fn primes_above(above: u64) -> impl Iterator<Item = i64> {
+    let is_prime = |n: &u64| (2..).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
+    (above + 1..).filter(is_prime).map(|n| n as i64)
+}
+
 fn layout(order: usize, map: &TokenMap) -> Result<HashLayout> {
     let numbers = if order == 3 { DEMO } else { V41 };
     let heads = 8;
     let layers: Vec<String> = numbers
         .iter()
         .map(|(layer, multipliers, above)| {
-            let moduli =
-                engram_fast::layout::primes::primes_above(*above, heads * (order - 1)).expect("primes below 2^31");
+            let moduli: Vec<i64> = primes_above(*above).take(heads * (order - 1)).collect();
             let offsets: Vec<i64> = moduli.iter().scan(0, |sum, p| Some(std::mem::replace(sum, *sum + p))).collect();
             let (m, rows) = (&multipliers[..order], moduli.iter().sum::<i64>());
             format!(
@@ -57,20 +59,8 @@ fn layout(order: usize, map: &TokenMap) -> Result<HashLayout> {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub fn hash_fixed_work(hasher: &Hasher, ids: &[i64], out: &mut [i32]) {
-    let places = Places::new(Ints::new(ids, ROWS, COLS).expect("the shape fits"), None, None, None).expect("no bounds");
-    let request = Request {
-        places,
-        states: None,
-        layers: &[0, 1],
-        add_offsets: hasher.layout().adds_offsets,
-        strides: Strides::new(LayerAxis::First, 2, [ROWS, COLS], hasher.layout().columns()),
-        threads: 1,
-        check_first: true,
-        flat: false,
-    };
-    assert_eq!(out.len(), 2 * ROWS * COLS * hasher.layout().columns());
-    // SAFETY: `out` has the size that the strides were made for, and shares no memory with the ids.
-    unsafe { hasher.run(&request, out.as_mut_ptr()) }.expect("every id is within the map");
+    let batch = hasher.batch(ids, [ROWS, COLS]).expect("the shape fits").threads(1);
+    batch.into(out).expect("every id is within the map");
 }
 
 fn work(order: usize) -> Result<()> {

@@ -27,29 +27,29 @@
 //! let hasher = Hasher::new(Arc::new(layout), Some(Arc::new(map)))?;
 //!
 //! // One row of three tokens: [layers, rows, tokens, columns] with two columns, one for each order.
-//! let rows: Vec<i32> = hasher.hash_batch(&[10u16, 6, 9], 1, 3)?;
+//! let rows: Vec<i32> = hasher.batch(&[10u16, 6, 9], [1, 3])?.to_vec()?;
 //! assert_eq!(rows, [12, 12, 6, 6, 5, 25]);
 //! assert_eq!(rows[4..], [(9 * 3 ^ 6 * 5) % 101, (9 * 3 ^ 6 * 5 ^ 4 * 7) % 103]);
 //!
-//! let refused = hasher.hash_batch::<_, i64>(&[4i64, 11], 1, 2).unwrap_err();
+//! let refused = hasher.batch(&[4i64, 11], [1, 2])?.to_vec::<i64>().unwrap_err();
 //! assert!(matches!(refused, Error::TokenId { id: 11, .. }));
 //! assert_eq!(refused.to_string(), "token id 11 at row 0, column 1 is outside the token map of 11 ids");
 //! # Ok::<(), Error>(())
 //! ```
 
-pub mod atomic_file;
 pub mod error;
-pub mod fill;
-pub mod hash;
-pub mod ints;
-pub mod layout;
-pub mod pool;
-pub mod token_map;
+mod hash;
+mod ids;
+mod layout;
+mod support;
+mod token_map;
 
 #[cfg(feature = "python")]
 mod py;
 
 pub use error::{Error, Result};
-pub use hash::{HashState, Hasher};
+pub use hash::hasher::Batch;
+pub use hash::{HashState, Hasher, LayerAxis, Row};
+pub use ids::{Int, Ints as Ids};
 pub use layout::HashLayout;
 pub use token_map::TokenMap;

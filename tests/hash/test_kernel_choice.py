@@ -27,5 +27,5 @@ def test_a_kernel_that_there_is_not_is_an_error_that_lists_those_there_are(kerne
     done = python(kernel)
     assert done.returncode == 1
     known = ", ".join(_core.kernels())
-    message = f'ValueError: ENGRAM_FAST_KERNEL: "{kernel}" is not a kernel this processor can run; it can run {known}'
+    message = f'ValueError: ENGRAM_FAST_KERNEL: kernel "{kernel}" is not available on this CPU; available: {known}'
     assert done.stderr.splitlines()[-1] == message

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::places::Places;
+use crate::ids::Places;
 use crate::layout::MAX_ORDER;
 use crate::{Error, Result};
 

@@ -8,35 +8,14 @@
 //! what cannot be reached holds the fill. So a block without a cut, the usual one, needs no counters at all: its window is
 //! `N` shifted views of one buffer. Only a block with a cut is written out.
 
-use super::compress::Compress;
-use super::kernels::{Mixes, Window};
-use super::places::Places;
+use super::block::{BLOCK, Mixes, Part, Refused, SLACK, STREAMED_BLOCK, Window};
 use super::state::RowState;
+use crate::ids::Places;
 use crate::layout::MAX_ORDER;
+use crate::token_map::Lookup;
 
-/// Tokens per block, at most: `MAX_ORDER` arrays of them stay in the first-level cache.
-pub const BLOCK: usize = 256;
-/// Tokens per block of a result that is streamed, at most. Stores around the caches still drain while the next block is read,
-/// but no more of them than the processor has room for: of a million tokens, one took 2.9 ns per layer, in whole blocks 3.6. A
-/// result that stays in the caches is a tenth faster in whole blocks.
-pub const STREAMED_BLOCK: usize = 64;
 /// Room for the history before a block.
 const PAD: usize = MAX_ORDER;
-/// Room behind a block, so that kernels may read whole vectors of tokens from every view.
-const SLACK: usize = 8;
-
-/// A stretch of one row within a block.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Row of the batch.
-    pub row: usize,
-    /// First column.
-    pub col: usize,
-    /// Where it begins within the block.
-    pub at: usize,
-    /// Tokens.
-    pub len: usize,
-}
 
 /// Buffers of one thread; made once and reused.
 pub struct Scratch {
@@ -68,15 +47,6 @@ impl Scratch {
     }
 }
 
-/// A token id that was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Refused {
-    /// Row of the batch.
-    pub row: usize,
-    /// Column.
-    pub col: usize,
-}
-
 const START: u8 = 1;
 const DEAD: u8 = 2;
 
@@ -96,7 +66,7 @@ pub struct WindowRule {
 /// Walks over tokens in order, block by block.
 pub struct Walk<'a> {
     rule: &'a WindowRule,
-    compress: &'a Compress,
+    lookup: &'a Lookup,
     places: &'a Places<'a>,
     states: Option<&'a [RowState]>,
     scratch: &'a mut Scratch,
@@ -123,7 +93,7 @@ impl<'a> Walk<'a> {
     /// may be the row's length: the walk then stands behind its last token.
     pub fn start(
         rule: &'a WindowRule,
-        compress: &'a Compress,
+        lookup: &'a Lookup,
         places: &'a Places<'a>,
         states: Option<&'a [RowState]>,
         scratch: &'a mut Scratch,
@@ -132,7 +102,7 @@ impl<'a> Walk<'a> {
         let packed = Self::packs_rows(places.ids.shape());
         let (len, run, segment, written_out) = (0, 0, None, false);
         let mut walk =
-            Self { rule, compress, places, states, scratch, row, col: 0, run, segment, len, written_out, packed };
+            Self { rule, lookup, places, states, scratch, row, col: 0, run, segment, len, written_out, packed };
         walk.enter_row(row);
         if col > 0 {
             // Tokens further back are out of sight, and the counter saturates within the look-back.
@@ -167,22 +137,17 @@ impl<'a> Walk<'a> {
         Ok(self.len)
     }
 
-    /// The stretches of rows that the block consists of.
-    pub fn parts(&self) -> &[Part] {
-        &self.scratch.parts
-    }
-
-    /// The window of the block: one array per position of the window, each readable for a few values more than it holds.
-    pub fn window(&mut self) -> Window {
+    /// The window of the block, and the stretches of rows that the block consists of.
+    pub fn block(&mut self) -> (Window<'_>, &[Part]) {
         let n = self.rule.max_order;
-        let scratch = &mut *self.scratch;
-        // Views past the last are never read.
-        let mut views = [scratch.values.as_ptr(); MAX_ORDER];
-        for (i, view) in views[..n].iter_mut().enumerate() {
-            let k = if self.rule.reversed { n - 1 - i } else { i };
-            *view = if self.written_out { scratch.written[k].as_ptr() } else { scratch.values[PAD - k..].as_ptr() };
-        }
-        Window { views, len: self.len, mixes: &mut scratch.mixes }
+        let Scratch { values, written, parts, mixes, .. } = &mut *self.scratch;
+        let (written, values) = (&*written, &*values);
+        let (reversed, written_out) = (self.rule.reversed, self.written_out);
+        let views = (0..n).map(move |i| {
+            let k = if reversed { n - 1 - i } else { i };
+            if written_out { &written[k][..] } else { &values[PAD - k..] }
+        });
+        (Window::new(views, self.len, mixes), parts)
     }
 
     /// What a walk leaves behind: values oldest first, how many of them are reachable, and the segment.
@@ -279,7 +244,7 @@ impl<'a> Walk<'a> {
         let Places { ids, mask, segment_ids, cu_seqlens } = self.places;
         let s = &mut *self.scratch;
         let values = &mut s.values[PAD + at..PAD + at + len];
-        let usual = self.compress.load(ids, row, col, values);
+        let usual = self.lookup.load(ids, row, col, values);
         let no_boundary = self.rule.boundary_ids.is_empty();
         let uncut = mask.is_none() && segment_ids.is_none() && cu_seqlens.is_none() && no_boundary;
         if usual && uncut {
@@ -294,7 +259,7 @@ impl<'a> Walk<'a> {
             mask.load_flags(row, col, live);
             &*live
         });
-        if !usual && let Err(i) = self.compress.apply(raw, live, ids.may_wrap(), values) {
+        if !usual && let Err(i) = self.lookup.apply(raw, live, ids.may_wrap(), values) {
             return Err(Refused { row, col: col + i });
         }
         if uncut {

@@ -44,16 +44,16 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Op
 impl HashLayout {
     /// Reads what [`HashLayout::to_json`] wrote, and checks every number of it.
     pub fn from_json(text: &str) -> Result<Self> {
-        let wrong = |reason: String| Error::value("layout JSON", reason);
+        let wrong = |reason: String| Error::layout("layout JSON", reason);
         if text.len() > MAX_TEXT {
             return Err(wrong(format!("{} bytes are more than {MAX_TEXT}", text.len())));
         }
         let read: Document = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if read.format != FORMAT {
-            return Err(Error::value("format", format!("{:?} is not {FORMAT:?}", read.format)));
+            return Err(Error::layout("format", format!("{:?} is not {FORMAT:?}", read.format)));
         }
         if read.version != VERSION {
-            return Err(Error::value(
+            return Err(Error::layout(
                 "version",
                 format!("{} is not {VERSION}, the one this release reads", read.version),
             ));

@@ -1,8 +1,7 @@
 //! `HashLayout`: the numbers of one model, validated once and frozen.
 
-pub mod numpy_rng;
-pub mod primes;
-pub mod splitmix;
+#[cfg(any(test, feature = "python"))]
+pub mod draw;
 
 mod digest;
 mod json;
@@ -13,6 +12,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::ids::{IdRange, Outside};
+#[cfg(feature = "python")]
 pub use validate::MAX_COLUMNS;
 
 /// The largest n-gram order any layout may have; window buffers are sized by it.
@@ -46,28 +47,6 @@ pub enum Columns {
     OrderMajor,
     /// Column = head * number of orders + order index.
     FunctionMajor,
-}
-
-/// What happens to a token id outside `0..limit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outside {
-    /// Refused.
-    Error,
-    /// Enters the products as it is, unmapped.
-    Enter,
-}
-
-/// The ids a layout accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IdRange {
-    /// Number of ids, `None` where the layout has no limit.
-    pub limit: Option<i64>,
-    /// Ids below 0.
-    pub negative: Outside,
-    /// Ids at or past `limit`.
-    pub too_large: Outside,
 }
 
 /// The token map a layout was made for, by content.
@@ -111,7 +90,7 @@ pub struct Layer {
 /// The numbers of one model; made by [`HashLayout::from_json`], which checks every one of them.
 ///
 /// ```
-/// use engram_fast::layout::HashLayout;
+/// use engram_fast::HashLayout;
 /// let layout = HashLayout::from_json(r#"{
 ///     "format": "engram-fast-layout", "version": 1, "name": "tiny", "parameters": {},
 ///     "orders": [2], "heads": 2, "max_order": 2, "columns": "order-major", "mix": "xor", "word_bits": 64,
@@ -175,7 +154,12 @@ impl HashLayout {
             .collect()
     }
 
-    /// The largest row number that any layer and column can give; decides whether int32 holds the result.
+    /// Whether int32 holds every row number: the one rule of it.
+    pub fn fits_int32(&self, add_offsets: bool) -> bool {
+        self.max_row(add_offsets) <= i64::from(i32::MAX)
+    }
+
+    /// The largest row number that any layer and column can give.
     pub fn max_row(&self, add_offsets: bool) -> i64 {
         let of_layer = |layer: &Layer| {
             let last = |(modulus, offset): (&i64, &i64)| modulus - 1 + if add_offsets { *offset } else { 0 };

@@ -15,7 +15,7 @@ pub const MAX_NUMBERS: usize = 1 << 18;
 pub const MAX_BOUNDARY_IDS: usize = 256;
 
 fn refuse<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
-    Err(Error::value(field, reason))
+    Err(Error::layout(field, reason))
 }
 
 impl HashLayout {

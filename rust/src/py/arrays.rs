@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::ints::{Ints, Kind};
+use crate::ids::{Ints, Kind};
 
 /// An integer array, kept alive. Its shape is that of the moment it was taken: a later change of the array object's
 /// shape moves no memory.

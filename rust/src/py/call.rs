@@ -8,22 +8,20 @@ use pyo3::prelude::*;
 use super::args::{int_arg, threads_arg};
 use super::arrays::{OutArray, allocate, data, row_width};
 use super::gil::released_if;
-use super::hasher::PyHasher;
+use super::handle::PyHasher;
 use super::places::WhereArrays;
-use crate::hash::driver::{LayerAxis, Request, Strides};
-use crate::hash::kernels::Row;
+use crate::hash::batch::Request;
 use crate::hash::state::RowState;
-use crate::hash::{HashState, Places};
-use crate::pool;
+use crate::hash::{HashState, LayerAxis, Row};
+use crate::ids::Places;
+use crate::support::pointers::SharedMut;
+use crate::support::pool;
 
 /// Rows below this many are hashed before another thread could be woken.
 pub const WORTH_RELEASING: usize = 1 << 13;
 
 /// More layers than anybody asks for at once; what is iterated over might never end.
 const MAX_LAYERS: usize = 1 << 16;
-
-/// More rows than any batch has; a guard for what remembers something of every row.
-pub const MAX_BATCH: usize = 1 << 20;
 
 /// Arguments as they came.
 pub struct Arguments<'a, 'py> {
@@ -163,22 +161,23 @@ impl<'py> Call<'py> {
             None => pool::default_threads(),
         };
         let (add_offsets, flat, check_first) = (self.add_offsets, self.place.flat, self.out.is_some());
-        let views = self.place.views();
-        let out = out as usize; // a pointer does not cross into the closure, a number does
+        let (places, out) = (self.place.places(), SharedMut::new(out));
         let work = || {
-            let places = views.places()?;
-            let strides = Strides::new(axis, layers.len(), shape, columns);
-            let request = Request { places, states, layers, add_offsets, strides, threads, check_first, flat };
+            let places = places.check()?;
+            let request = Request { places, states, layers, add_offsets, axis, threads, check_first, flat };
             // SAFETY: `out` is the checked array of the caller or a fresh one, of exactly the result's shape.
-            unsafe { hasher.inner.run(&request, out as *mut T)? };
+            unsafe { hasher.inner.engine().run(&request, out.at(0))? };
             Ok(places)
         };
         released_if(py, tokens.saturating_mul(layers.len() * columns) >= WORTH_RELEASING, work)
     }
 }
 
+/// Whether this process is a worker of a torch DataLoader. torch is asked only if the program has loaded it itself.
 fn in_loader_worker(py: Python) -> PyResult<bool> {
-    py.import(intern!(py, "engram_fast._threads"))?.call_method0(intern!(py, "in_loader_worker"))?.extract()
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let data = modules.call_method1(intern!(py, "get"), (intern!(py, "torch.utils.data"),))?;
+    Ok(!data.is_none() && !data.call_method0(intern!(py, "get_worker_info"))?.is_none())
 }
 
 fn layer_axis(axis: Option<&Bound<PyAny>>) -> PyResult<LayerAxis> {

@@ -9,7 +9,6 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         match error {
-            Error::Value { .. } | Error::File { .. } | Error::Tokenizer(_) => PyValueError::new_err(message),
             Error::TokenId { .. } | Error::Row { .. } => PyIndexError::new_err(message),
             Error::Concurrent => PyRuntimeError::new_err(message),
             Error::Io { path, source } => match source.raw_os_error() {
@@ -21,6 +20,7 @@ impl From<Error> for PyErr {
                 }
                 None => PyOSError::new_err(message),
             },
+            _ => PyValueError::new_err(message),
         }
     }
 }

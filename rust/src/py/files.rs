@@ -10,7 +10,7 @@ use super::gil::released;
 #[pyfunction]
 #[pyo3(signature = (path, data, /))]
 fn write_atomically(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
-    released(py, || crate::atomic_file::write_atomically(&path, data))
+    released(py, || crate::support::atomic_file::write_atomically(&path, data))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,38 +1,18 @@
 //! `_core.Hasher`: the frozen handle that hashes, and its verbs on states.
 
-use std::sync::Arc;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::call::{Arguments, Call, MAX_BATCH, WORTH_RELEASING};
+use super::call::{Arguments, Call, WORTH_RELEASING};
 use super::gil::released_if;
+use super::handle::{MAX_BATCH, PyHasher};
 use super::layout::PyLayout;
 use super::places::WhereArrays;
 use super::state::PyHashState;
 use super::token_map::PyTokenMap;
 use crate::hash::Hasher;
-use crate::hash::kernels::available;
-
-/// A layout and its token map, ready to hash.
-#[pyclass(name = "Hasher", module = "engram_fast._core", frozen, subclass)]
-pub struct PyHasher {
-    pub inner: Arc<Hasher>,
-    pub all_layers: Vec<usize>,
-    layout: Py<PyAny>,
-    token_map: Py<PyAny>,
-    fits: [bool; 2],
-    /// The layout's.
-    pub digest: String,
-}
-
-impl PyHasher {
-    /// Whether every row number of the layout, with or without offsets, fits int32.
-    pub fn fits_int32(&self, add_offsets: bool) -> bool {
-        self.fits[usize::from(add_offsets)]
-    }
-}
+use crate::hash::kernels::{available, named};
 
 #[pymethods]
 impl PyHasher {
@@ -48,21 +28,15 @@ impl PyHasher {
         let map = token_map.map(|map| map.get().map.clone());
         let mut inner = Hasher::new(layout.get().inner.clone(), map)?;
         if let Some(name) = kernel {
-            let Some(kernel) = available().iter().find(|kernel| kernel.name == name) else {
-                let names = kernels().join(", ");
-                return Err(PyValueError::new_err(format!("kernel: {name:?} is none of those that run here: {names}")));
-            };
-            inner = inner.with_kernel(*kernel);
+            inner = inner.with_kernel(named("kernel", name)?);
         }
-        let fits = [false, true].map(|add| inner.layout().max_row(add) <= i64::from(i32::MAX));
-        Ok(Self {
-            all_layers: (0..inner.layout().layers.len()).collect(),
-            inner: Arc::new(inner),
-            layout: layout.clone().into_any().unbind(),
-            token_map: token_map.map_or_else(|| py.None(), |map| map.clone().into_any().unbind()),
-            fits,
-            digest: layout.get().inner.digest(),
-        })
+        let digest = layout.get().inner.digest();
+        Ok(Self::of(
+            inner,
+            layout.clone().into_any().unbind(),
+            token_map.map_or_else(|| py.None(), |map| map.clone().into_any().unbind()),
+            digest,
+        ))
     }
 
     /// The `HashLayout` it was made from, the object itself.
@@ -164,7 +138,7 @@ impl PyHasher {
         let call = Call::new(self, &arguments, Some(state.rows.len()))?;
         let (rows, places) = call.hash(py, self, Some(&state))?;
         let length = call.place.shape()[1];
-        self.inner.advance(&mut state.rows, &places, call.place.flat, |_| length)?;
+        self.inner.engine().advance(&mut state.rows, &places, call.place.flat, |_| length)?;
         Ok(rows)
     }
 
@@ -218,7 +192,8 @@ impl PyHasher {
         let mut state = state.get().lock(self)?;
         let place = WhereArrays::new("ids", ids, mask, segment_ids, None, Some(state.rows.len()))?;
         let counts = place.accepted(accepted)?;
-        *state = self.inner.feed(&state, &place.views().places()?, place.flat, |row| counts[row])?;
+        let places = place.places();
+        *state = self.inner.engine().feed(&state, &places.check()?, place.flat, |row| counts[row])?;
         Ok(())
     }
 
@@ -242,8 +217,8 @@ impl PyHasher {
             return Err(PyValueError::new_err(format!("ids_so_far: {batch} rows are more than {MAX_BATCH}")));
         }
         let empty = self.inner.new_state(batch);
-        let views = place.views();
-        let work = || self.inner.feed(&empty, &views.places()?, flat, |_| length);
+        let places = place.places();
+        let work = || self.inner.engine().feed(&empty, &places.check()?, flat, |_| length);
         Ok(PyHashState::from(released_if(py, batch * length >= WORTH_RELEASING, work)?))
     }
 }

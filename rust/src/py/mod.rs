@@ -7,8 +7,10 @@ mod errors;
 mod files;
 mod generators;
 mod gil;
+mod handle;
 mod hasher;
 mod layout;
+#[cfg(feature = "measure")]
 mod measure;
 mod places;
 mod state;
@@ -19,12 +21,13 @@ use pyo3::prelude::*;
 /// The extension module `engram_fast._core`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::pool::prepare_for_fork();
+    crate::support::pool::prepare_for_fork();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     files::register(module)?;
     token_map::register(module)?;
     layout::register(module)?;
     generators::register(module)?;
-    hasher::register(module)?;
-    measure::register(module)
+    #[cfg(feature = "measure")]
+    measure::register(module)?;
+    hasher::register(module)
 }

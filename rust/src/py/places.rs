@@ -4,7 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::IntArray;
-use crate::hash::{Ints, Places};
+use crate::error::CuSeqlens;
+use crate::ids::Places;
 
 /// Where tokens stand: the part of the arguments that states need too.
 pub struct WhereArrays<'py> {
@@ -52,10 +53,7 @@ impl<'py> WhereArrays<'py> {
         let cu_seqlens = match cu_seqlens {
             None => None,
             Some(_) if !flat => {
-                return Err(PyValueError::new_err(format!(
-                    "cu_seqlens: is for flat ids [N], got the shape {:?}",
-                    ids.shape()
-                )));
+                return Err(crate::Error::from(CuSeqlens::Batch { rows: ids.shape()[0] }).into());
             }
             Some(starts) => Some(IntArray::flat(starts, "cu_seqlens")?.to_vec("cu_seqlens")?),
         };
@@ -78,14 +76,11 @@ impl<'py> WhereArrays<'py> {
         }
     }
 
-    /// The arrays as the core sees them, not checked yet.
-    pub fn views(&self) -> Views<'_> {
-        Views {
-            ids: self.ids.view(),
-            mask: self.mask.as_ref().map(IntArray::view),
-            segment_ids: self.segment_ids.as_ref().map(IntArray::view),
-            cu_seqlens: self.cu_seqlens.as_deref(),
-        }
+    /// The tokens and their boundaries, to be checked by [`Places::check`]: without the interpreter, since it reads all of a
+    /// mask.
+    pub fn places(&self) -> Places<'_> {
+        let views = [&self.mask, &self.segment_ids].map(|array| array.as_ref().map(IntArray::view));
+        Places::unchecked(self.ids.view(), views[0], views[1], self.cu_seqlens.as_deref())
     }
 
     /// How many tokens of each row count: `[B]`, each within 0 and T.
@@ -111,21 +106,5 @@ impl<'py> WhereArrays<'py> {
     /// The arrays that are read while the result is written.
     pub fn inputs(&self) -> Vec<&IntArray<'py>> {
         [Some(&self.ids), self.mask.as_ref(), self.segment_ids.as_ref()].into_iter().flatten().collect()
-    }
-}
-
-/// The arrays of a call. No Python object is in it, so that checking them, which reads all of a mask, can do without the
-/// interpreter.
-#[derive(Clone, Copy)]
-pub struct Views<'a> {
-    ids: Ints<'a>,
-    mask: Option<Ints<'a>>,
-    segment_ids: Option<Ints<'a>>,
-    cu_seqlens: Option<&'a [i64]>,
-}
-
-impl<'a> Views<'a> {
-    pub fn places(self) -> crate::Result<Places<'a>> {
-        Places::new(self.ids, self.mask, self.segment_ids, self.cu_seqlens)
     }
 }

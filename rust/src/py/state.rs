@@ -9,10 +9,11 @@ use pyo3::types::{PyBytes, PyType};
 
 use super::args::int_arg;
 use super::arrays::IntArray;
-use super::call::MAX_BATCH;
-use super::hasher::PyHasher;
+use super::handle::{MAX_BATCH, PyHasher};
+use crate::error::Place;
+use crate::hash::HashState;
 use crate::hash::state::RowState;
-use crate::hash::{HashState, Ints, Places};
+use crate::ids::{Ints, Places};
 use crate::{Error, Result};
 
 /// The look-back of a batch of sequences between calls, for one layout.
@@ -50,7 +51,7 @@ impl PyHashState {
         if state.layout == hasher.digest && state.reach + 1 == hasher.inner.layout().max_order {
             return Ok(state);
         }
-        Err(Error::value("state", "was made by the hasher of another layout"))
+        Err(Error::StateOfOtherLayout)
     }
 }
 
@@ -65,9 +66,9 @@ fn row_numbers(index: &Bound<PyAny>) -> PyResult<Vec<i64>> {
 /// The error of a refused id among `last`, with its place in the array that the caller knows, of which `last` is `row` from
 /// `col` on. An equal id in front of it would have been refused first.
 fn in_row(error: Error, last: &Ints, [row, col]: [usize; 2]) -> Error {
-    let Error::TokenId { id, what, .. } = error else { return error };
+    let Error::TokenId { id, accepted, .. } = error else { return error };
     let at = (0..last.shape()[1]).find(|&at| last.get(0, at) == id).unwrap_or(0);
-    Error::TokenId { id, place: format!("row {row}, column {}", col + at), what }
+    Error::TokenId { id, place: Place::Cell { row, column: col + at }, accepted }
 }
 
 #[pymethods]
@@ -203,6 +204,7 @@ impl PyHashState {
                 let places = Places::new(last, None, None, None)?;
                 let before = state.with_rows(vec![state.rows[row].clone()]);
                 let after = hasher
+                    .engine()
                     .feed(&before, &places, true, |_| length)
                     .map_err(|error| in_row(error, &last, [row, width - length]))?;
                 state.rows[row] = after.rows.into_iter().next().expect("one row in, one row out");

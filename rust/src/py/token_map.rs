@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::args::count;
 use super::arrays::{IntArray, allocate};
 use super::gil::released;
-use crate::pool::default_threads;
+use crate::support::pool::default_threads;
 use crate::token_map::{MAX_IDS, Metadata, Rule, TokenMap, normalize_key};
 
 /// Raw token id to compressed id.
@@ -74,10 +74,11 @@ impl PyTokenMap {
         let lookup = IntArray::flat(lookup, "lookup")?;
         if lookup.shape()[0] > MAX_IDS {
             let reason = format!("{} ids are more than {MAX_IDS}", lookup.shape()[0]);
-            return Err(crate::Error::value("lookup", reason).into());
+            return Err(crate::Error::token_map("lookup", reason).into());
         }
         let lookup = lookup.to_vec("lookup")?;
-        let rule = Rule::from_name(rule).ok_or_else(|| crate::Error::value("rule", format!("{rule:?} is unknown")))?;
+        let rule =
+            Rule::from_name(rule).ok_or_else(|| crate::Error::token_map("rule", format!("{rule:?} is unknown")))?;
         let metadata = Metadata::new(rule, source, None);
         let holes = holes.unwrap_or_default();
         released(py, || TokenMap::from_numbers(&lookup, holes, metadata)).map(Self::from)

@@ -5,9 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tokenizers::{Model, ModelWrapper};
+use tokenizers::{Model, Tokenizer};
 
-use super::byte_pairs::{self, Around};
 use super::keys::key;
 use super::threads::collect_known;
 use super::{MAX_IDS, Metadata, Rule, TokenMap, check_length, hex};
@@ -30,15 +29,10 @@ impl TokenMap {
     /// Each is decoded alone by the crate's own `decode`, special tokens kept. Ids that the tokenizer does not know
     /// are holes, whose key is empty.
     pub fn from_json(bytes: &[u8], vocab_size: Option<usize>, threads: usize) -> Result<Self> {
-        let reading = "reading the JSON";
-        let (n, known) = if let Some(tokenizer) = guarded(reading, || Ok(byte_pairs::read(bytes, threads)))? {
-            known_keys(&tokenizer, tokenizer.get_model().largest_id(), vocab_size, threads)?
-        } else {
-            let tokenizer = guarded(reading, || Around::<ModelWrapper>::from_bytes(bytes).map_err(tokenizer_error))?;
-            let vocab = tokenizer.get_model().get_vocab();
-            refuse_shared_ids(&vocab)?;
-            known_keys(&tokenizer, vocab.into_values().max(), vocab_size, threads)?
-        };
+        let tokenizer = guarded("reading the JSON", || Tokenizer::from_bytes(bytes).map_err(tokenizer_error))?;
+        let vocab = tokenizer.get_model().get_vocab();
+        refuse_shared_ids(&vocab)?;
+        let (n, known) = known_keys(&tokenizer, vocab.into_values().max(), vocab_size, threads)?;
         let metadata =
             Metadata::new(Rule::NormalizedText, "tokenizer.json", Some(hex(Sha256::digest(bytes).as_slice())));
         from_known(n, known, metadata)
@@ -52,14 +46,14 @@ impl TokenMap {
     {
         if texts.len() != pieces.len() {
             let reason = format!("{} pieces for {} texts; there must be one for each", pieces.len(), texts.len());
-            return Err(Error::value("pieces", reason));
+            return Err(Error::token_map("pieces", reason));
         }
         check_length("texts", texts.len())?;
         let known = collect_known(texts.len(), threads, |id| {
             let Some(text) = &texts[id as usize] else { return Ok(None) };
             let piece = || pieces[id as usize].as_ref().map(|piece| piece.as_ref().to_owned());
             key(text.as_ref().to_owned(), piece).map(Some).ok_or_else(|| {
-                Error::value(
+                Error::token_map(
                     "pieces",
                     format!("token id {id} has no piece, and its text {:?} needs one", text.as_ref()),
                 )
@@ -107,8 +101,8 @@ fn refuse_shared_ids(vocab: &HashMap<String, u32>) -> Result<()> {
 }
 
 /// The number of ids, and the key of each that the tokenizer knows; `largest` is its model's largest id.
-fn known_keys<M: Model + Sync>(
-    tokenizer: &Around<M>,
+fn known_keys(
+    tokenizer: &Tokenizer,
     largest: Option<u32>,
     vocab_size: Option<usize>,
     threads: usize,
@@ -138,7 +132,7 @@ fn id_count(largest: Option<u32>, vocab_size: Option<usize>) -> Result<usize> {
         None => 0,
     };
     match vocab_size {
-        Some(given) if given < needed => Err(Error::value(
+        Some(given) if given < needed => Err(Error::token_map(
             "vocab_size",
             format!("{given} loses token id {}, the tokenizer's largest; at least {needed} is needed", needed - 1),
         )),

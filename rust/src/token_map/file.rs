@@ -8,7 +8,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde_json::Value;
 
 use super::{MAX_IDS, Metadata, Rule, TokenMap};
-use crate::atomic_file::write_atomically;
+use crate::support::atomic_file::write_atomically;
 use crate::{Error, Result};
 
 /// The file's own name for itself.
@@ -32,7 +32,7 @@ impl TokenMap {
     /// Reads a file that [`TokenMap::save`] wrote and checks all of it, digest included.
     pub fn load(path: &Path) -> Result<Self> {
         let io = |source| Error::Io { path: path.to_owned(), source };
-        let refuse = |reason| Error::File { path: path.to_owned(), reason };
+        let refuse = |reason| Error::File { path: path.to_owned(), problem: reason };
         let found = std::fs::metadata(path).map_err(io)?;
         if !found.is_file() {
             return Err(refuse("is not a regular file".into()));
@@ -67,7 +67,7 @@ impl TokenMap {
 
     /// Reads what [`TokenMap::to_bytes`] gave.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parse(bytes).map_err(|reason| Error::value("bytes of a token map", reason))
+        parse(bytes).map_err(|reason| Error::token_map("bytes of a token map", reason))
     }
 }
 

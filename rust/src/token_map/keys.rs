@@ -6,9 +6,6 @@ use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::normalizers::{Lowercase, NFD, NFKC, Replace, Sequence, Strip, StripAccents};
 use tokenizers::{NormalizedString, Normalizer};
 
-/// The release series of the `tokenizers` crate in `Cargo.toml`; a test compares the two.
-pub(super) const TOKENIZERS_VERSION: &str = "0.23";
-
 /// Stands for a lone space while the text is stripped, so that " " and "" keep different keys.
 const SENTINEL: &str = "\u{e000}";
 

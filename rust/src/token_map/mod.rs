@@ -1,21 +1,27 @@
 //! `TokenMap`: raw token id to compressed id, a frozen artefact known by the digest of its content.
 
+#[cfg(feature = "tokenizers")]
 mod build;
-mod byte_pairs;
-mod compress;
 mod file;
+#[cfg(feature = "tokenizers")]
 mod keys;
+mod lookup;
+#[cfg(feature = "tokenizers")]
 mod threads;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokenizers"))]
 mod tests;
 
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
 
-pub use compress::place;
+#[cfg(feature = "python")]
 pub use keys::normalize_key;
+pub use lookup::Lookup;
+
+/// The release series of the `tokenizers` crate in `Cargo.toml`; a test compares the two.
+const TOKENIZERS_VERSION: &str = "0.23";
 
 /// The most ids a map may have. Real vocabularies end near one million; a `tokenizer.json` that names id 4000000000
 /// is damaged or hostile, and is refused before memory is reserved for it.
@@ -71,7 +77,7 @@ impl Metadata {
             source: source.into(),
             source_digest,
             engram_fast: env!("CARGO_PKG_VERSION").into(),
-            tokenizers: keys::TOKENIZERS_VERSION.into(),
+            tokenizers: TOKENIZERS_VERSION.into(),
             unicode: format!("{major}.{minor}.{patch}"),
         }
     }
@@ -122,7 +128,7 @@ impl TokenMap {
         let convert = |(id, &value): (usize, &I)| {
             let value = value.into();
             i32::try_from(value).ok().filter(|v| *v >= 0).ok_or_else(|| {
-                Error::value("lookup", format!("compressed id {value} at position {id} is not in 0..=2147483647"))
+                Error::token_map("lookup", format!("compressed id {value} at position {id} is not in 0..=2147483647"))
             })
         };
         Self::from_parts(lookup.iter().enumerate().map(convert).collect::<Result<_>>()?, holes, metadata)
@@ -132,7 +138,7 @@ impl TokenMap {
     pub fn from_parts(lookup: Vec<i32>, holes: Vec<i32>, metadata: Metadata) -> Result<Self> {
         check_length("lookup", lookup.len())?;
         if let Some((id, value)) = lookup.iter().enumerate().find(|(_, value)| **value < 0) {
-            return Err(Error::value("lookup", format!("compressed id {value} at position {id} is negative")));
+            return Err(Error::token_map("lookup", format!("compressed id {value} at position {id} is negative")));
         }
         for (index, &hole) in holes.iter().enumerate() {
             let reason = if usize::try_from(hole).map_or(true, |id| id >= lookup.len()) {
@@ -144,7 +150,7 @@ impl TokenMap {
             } else {
                 continue;
             };
-            return Err(Error::value("holes", format!("hole {hole} at position {index} {reason}")));
+            return Err(Error::token_map("holes", format!("hole {hole} at position {index} {reason}")));
         }
         let size = lookup.iter().copied().max().unwrap_or(0) as usize + 1;
         let digest = digest(&lookup);
@@ -191,11 +197,11 @@ impl PartialEq for TokenMap {
 
 impl Eq for TokenMap {}
 
-fn check_length(field: &str, length: usize) -> Result<()> {
+fn check_length(field: &'static str, length: usize) -> Result<()> {
     match length {
-        0 => Err(Error::value(field, "0 ids; a token map needs at least one")),
+        0 => Err(Error::token_map(field, "0 ids; a token map needs at least one")),
         1..=MAX_IDS => Ok(()),
-        _ => Err(Error::value(field, format!("{length} ids; a token map holds at most {MAX_IDS}"))),
+        _ => Err(Error::token_map(field, format!("{length} ids; a token map holds at most {MAX_IDS}"))),
     }
 }
 

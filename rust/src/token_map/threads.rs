@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::{Result, pool};
+use crate::Result;
+use crate::support::pool;
 
 /// Ids per piece; fewer are not worth a second thread.
 const PIECE: usize = 4096;

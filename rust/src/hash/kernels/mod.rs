@@ -12,55 +12,9 @@ mod x86;
 
 use std::sync::OnceLock;
 
+use super::block::{Rows, Window};
 use super::plan::LayerPlan;
-use super::window::BLOCK;
-use crate::layout::MAX_ORDER;
-
-/// The window of a block: one array per position of the window, `N` of them, each of `len` values and readable up to the next
-/// multiple of eight.
-#[derive(Clone, Copy)]
-pub struct Window {
-    /// The arrays.
-    pub views: [*const i64; MAX_ORDER],
-    /// Tokens, at most [`BLOCK`].
-    pub len: usize,
-    /// Memory for the stage between, one caller's at a time.
-    pub mixes: *mut Mixes,
-}
-
-/// The mixes of a block by order: as doubles, and their low halves.
-pub struct Mixes {
-    doubles: [[f64; BLOCK]; MAX_ORDER],
-    low: [[u32; BLOCK]; MAX_ORDER],
-}
-
-impl Default for Mixes {
-    fn default() -> Self {
-        Self { doubles: [[0.0; BLOCK]; MAX_ORDER], low: [[0; BLOCK]; MAX_ORDER] }
-    }
-}
-
-impl Window {
-    /// The tokens from `at` on, `len` of them.
-    ///
-    /// # Safety
-    /// `at + len` must not exceed the length of this window.
-    pub unsafe fn part(&self, at: usize, len: usize) -> Self {
-        // SAFETY: the caller stays within the arrays; views past N are never read but stay within their buffers too.
-        Self { views: self.views.map(|view| unsafe { view.add(at) }), len, mixes: self.mixes }
-    }
-}
-
-/// Where the rows of a block go: token `t`, column `c` at `data + t * stride + c`, in elements.
-#[derive(Clone, Copy)]
-pub struct Rows<T> {
-    /// The first token's first column.
-    pub data: *mut T,
-    /// Elements from one token to the next.
-    pub stride: usize,
-    /// Whether the result is too large to stay in the caches, so that stores had better go around them; [`fence`] follows.
-    pub stream: bool,
-}
+use crate::{Error, Result};
 
 /// Hashes a block for one layer.
 ///
@@ -88,8 +42,14 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// An integer type that rows are written in.
-pub trait Row: Copy + Send + Sync + Default + 'static {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+}
+
+/// An integer type of rows: `i32` or `i64`, and no other.
+pub trait Row: sealed::Sealed + Copy + Send + Sync + Default + 'static {
     /// A remainder plus its column's offset; the caller has checked that the sum fits.
     fn from_remainder(r: i64, offset: Self) -> Self;
     /// The plan's padded offsets.
@@ -147,20 +107,22 @@ pub fn available() -> &'static [Kernel] {
     })
 }
 
-/// The kernel in use: the fastest one, or the one that `ENGRAM_FAST_KERNEL` names. An unknown or unsupported name is an
-/// error in words, so that a forced kernel can never silently be another one.
-pub fn active() -> Result<Kernel, String> {
-    static ACTIVE: OnceLock<Result<Kernel, String>> = OnceLock::new();
-    ACTIVE.get_or_init(|| choose(std::env::var("ENGRAM_FAST_KERNEL").ok().as_deref())).clone()
+/// The kernel in use: the fastest one, or the one that `ENGRAM_FAST_KERNEL` names. A name that is not available is an
+/// error, so that a forced kernel can never silently be another one.
+pub fn active() -> Result<Kernel> {
+    static FORCED: OnceLock<Option<String>> = OnceLock::new();
+    match FORCED.get_or_init(|| std::env::var("ENGRAM_FAST_KERNEL").ok()).as_deref() {
+        None | Some("") => Ok(available()[0]),
+        Some(name) => named("ENGRAM_FAST_KERNEL", name),
+    }
 }
 
-fn choose(forced: Option<&str>) -> Result<Kernel, String> {
+/// The kernel of that name; `setting` is the argument or the variable that names it.
+pub fn named(setting: &'static str, name: &str) -> Result<Kernel> {
     let kernels = available();
-    match forced {
-        None | Some("") => Ok(kernels[0]),
-        Some(name) => kernels.iter().find(|kernel| kernel.name == name).copied().ok_or_else(|| {
-            let names: Vec<_> = kernels.iter().map(|kernel| kernel.name).collect();
-            format!("{name:?} is not a kernel this processor can run; it can run {}", names.join(", "))
-        }),
-    }
+    kernels.iter().find(|kernel| kernel.name == name).copied().ok_or_else(|| Error::Kernel {
+        setting,
+        name: name.into(),
+        available: kernels.iter().map(|kernel| kernel.name).collect(),
+    })
 }

@@ -2,8 +2,9 @@
 
 use std::arch::aarch64::*;
 
+use super::Kernel;
 use super::vector::{self, Lanes};
-use super::{Kernel, Rows, Window};
+use crate::hash::block::{Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::{LANES, LayerPlan};
 

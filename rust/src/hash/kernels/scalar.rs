@@ -1,6 +1,7 @@
 //! The scalar kernel: the specification of all others, and exact for every layout.
 
-use super::{Kernel, Row, Rows, Window};
+use super::{Kernel, Row};
+use crate::hash::block::{Rows, Window};
 use crate::hash::modulus::{remainder, to_double};
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
 

@@ -11,7 +11,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Mixes, Row, Rows, Window, scalar};
+use super::{Row, scalar};
+use crate::hash::block::{Mixes, Rows, Window};
 use crate::hash::plan::{LANES, LayerPlan, MixPlan, Modulus};
 
 /// How rows are stored.

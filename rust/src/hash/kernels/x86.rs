@@ -6,8 +6,9 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
+use super::Kernel;
 use super::vector::{self, Lanes, STREAM_16, STREAM_32};
-use super::{Kernel, Rows, Window};
+use crate::hash::block::{Rows, Window};
 use crate::hash::modulus::MAGIC;
 use crate::hash::plan::LayerPlan;
 

@@ -77,7 +77,7 @@ fn a_vocab_size_pads_but_never_loses_an_id() {
     assert_eq!((map.len(), map.holes()), (8, &[4, 5, 6, 7][..]));
     for lost in [0, 3] {
         let error = TokenMap::from_json(&json, Some(lost), 1).unwrap_err();
-        assert!(matches!(&error, Error::Value { field, .. } if field == "vocab_size"), "{error}");
+        assert!(matches!(&error, Error::TokenMap { field, .. } if *field == "vocab_size"), "{error}");
         let message = error.to_string();
         assert!(message.contains(&format!("{lost} loses token id 3")), "{message}");
     }
@@ -136,7 +136,7 @@ fn any_number_of_threads_gives_the_same_map() {
 #[test]
 fn pieces_must_match_the_texts() {
     let error = TokenMap::from_pieces(&[Some("a")], &[], "pieces", 1).unwrap_err();
-    assert!(matches!(error, Error::Value { field, .. } if field == "pieces"));
+    assert!(matches!(error, Error::TokenMap { field, .. } if field == "pieces"));
     assert!(TokenMap::from_pieces::<&str>(&[], &[], "pieces", 1).is_err());
     assert!(TokenMap::from_pieces(&[Some("\u{fffd}")], &[None], "pieces", 1).is_err());
     let map = TokenMap::from_pieces(&[Some("B"), None, Some("b"), None], &[None; 4], "pieces", 1).unwrap();

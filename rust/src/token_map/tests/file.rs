@@ -105,7 +105,7 @@ fn holes_must_be_ascending_inside_and_alike() {
     assert!(TokenMap::from_parts(vec![0, 1, 1], vec![1, 2], metadata()).is_ok());
     for holes in [vec![2, 1], vec![1, 1], vec![3], vec![-1], vec![0, 1]] {
         let error = TokenMap::from_parts(vec![0, 1, 1], holes, metadata()).unwrap_err();
-        assert!(matches!(error, Error::Value { field, .. } if field == "holes"));
+        assert!(matches!(error, Error::TokenMap { field, .. } if field == "holes"));
     }
 }
 

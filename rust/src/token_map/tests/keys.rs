@@ -1,6 +1,7 @@
 //! Keys: the table of awkward texts, and the order of the normalizers.
 
-use super::super::keys::{TOKENIZERS_VERSION, key, normalize_key};
+use super::super::TOKENIZERS_VERSION;
+use super::super::keys::{key, normalize_key};
 use super::map_of;
 
 fn key_of(text: &str) -> String {

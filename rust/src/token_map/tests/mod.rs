@@ -1,7 +1,6 @@
 //! Tests of the token map without Python.
 
 mod build;
-mod byte_pairs;
 mod file;
 mod keys;
 mod numbers;

@@ -1,8 +1,9 @@
 //! Maps given as numbers, and mapping ids.
 
-use super::super::{MAX_IDS, TokenMap, place};
+use super::super::{MAX_IDS, TokenMap};
 use crate::Error;
-use crate::ints::Ints;
+use crate::error::Place;
+use crate::ids::Ints;
 
 #[test]
 fn identity_changes_nothing() {
@@ -62,8 +63,8 @@ fn ids_of_every_shape_come_back_in_row_major_order() {
 
 #[test]
 fn places_read_as_people_write_them() {
-    assert_eq!(place(&[], 0), "position 0");
-    assert_eq!(place(&[9], 4), "position 4");
-    assert_eq!(place(&[2, 3], 5), "row 1, column 2");
-    assert_eq!(place(&[2, 3, 4], 23), "index [1, 2, 3]");
+    assert_eq!(Place::of(&[], 0).to_string(), "position 0");
+    assert_eq!(Place::of(&[9], 4).to_string(), "position 4");
+    assert_eq!(Place::of(&[2, 3], 5).to_string(), "row 1, column 2");
+    assert_eq!(Place::of(&[2, 3, 4], 23).to_string(), "index [1, 2, 3]");
 }

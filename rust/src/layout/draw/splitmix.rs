@@ -15,7 +15,7 @@ fn splitmix64(value: u64) -> u64 {
 /// `n` odd multipliers of the `index`-th layer that has such a table.
 pub fn multipliers(vocab_size: u64, n: usize, index: u64, seed: u64) -> Result<Vec<i64>> {
     if vocab_size == 0 {
-        return Err(Error::value("vocab_size", "0 is below 1"));
+        return Err(Error::draw("vocab_size", "0 is below 1"));
     }
     check_count(n)?;
     let half = (i64::MAX as u64 / vocab_size / 2).max(1);

@@ -77,7 +77,7 @@ impl<'a> Ints<'a> {
     /// A C-contiguous `[rows, cols]` view of a slice.
     pub fn new<T: Int>(values: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         if rows.checked_mul(cols) != Some(values.len()) {
-            return Err(Error::value("ids", format!("{} values cannot have the shape [{rows}, {cols}]", values.len())));
+            return Err(Error::Length { name: "ids", length: values.len(), shape: vec![rows, cols] });
         }
         let size = size_of::<T>() as isize;
         // SAFETY: the slice holds rows * cols aligned values for 'a.

@@ -3,7 +3,7 @@
 //! NumPy does not promise this stream across versions and trained tables depend on it, so it lives here and the tests
 //! compare it with NumPy.
 
-use super::MAX_ORDER;
+use crate::layout::MAX_ORDER;
 use crate::{Error, Result};
 
 const INIT_A: u32 = 0x43b0_d7e5;
@@ -149,7 +149,7 @@ impl NumpyRng {
 /// A window has one multiplier per look-back.
 pub(super) fn check_count(n: usize) -> Result<()> {
     if n > MAX_ORDER {
-        return Err(Error::value("n", format!("{n} multipliers are more than {MAX_ORDER}")));
+        return Err(Error::draw("n", format!("{n} multipliers are more than {MAX_ORDER}")));
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ pub(super) fn check_count(n: usize) -> Result<()> {
 /// `n` odd multipliers of layer `layer_id` for products with ids below `compressed_size` that fit `word_bits` bits.
 pub fn multipliers(compressed_size: u64, n: usize, layer_id: u64, seed: u64, word_bits: u32) -> Result<Vec<i64>> {
     if compressed_size == 0 {
-        return Err(Error::value("compressed_size", "0 is below 1"));
+        return Err(Error::draw("compressed_size", "0 is below 1"));
     }
     check_count(n)?;
     let mut rng = NumpyRng::new(u128::from(seed) + LAYER_STRIDE * u128::from(layer_id));
@@ -170,7 +170,7 @@ pub fn multipliers(compressed_size: u64, n: usize, layer_id: u64, seed: u64, wor
             let half = (i32::MAX as u64 / compressed_size / 2).max(1) as u32;
             Ok((0..n).map(|_| 2 * i64::from(rng.integer_i32(half)) + 1).collect())
         }
-        other => Err(Error::value("word_bits", format!("{other} is neither 64 nor 32"))),
+        other => Err(Error::draw("word_bits", format!("{other} is neither 64 nor 32"))),
     }
 }
 

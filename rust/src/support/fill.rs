@@ -3,27 +3,14 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use crate::pool;
+use super::pointers::SharedMut;
+use super::pool;
 
 /// What every byte becomes.
 pub const BYTE: u8 = 0xA5;
 
 /// Bytes that threads take at a time: large enough that taking costs nothing, small enough that they end together.
 const PART: usize = 1 << 18;
-
-/// Threads share one address; each writes its own part of it.
-#[derive(Clone, Copy)]
-struct Shared(*mut u8);
-
-// SAFETY: `fill` hands out parts that do not overlap, of a buffer that it has borrowed exclusively.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    /// The address `at` bytes on. A method, so that closures capture the whole struct and not the bare pointer.
-    fn at(&self, at: usize) -> *mut u8 {
-        self.0.wrapping_add(at)
-    }
-}
 
 /// Writes [`BYTE`] to all of `out` on up to `threads` threads: with plain stores (`temporal`), which leave the bytes in
 /// the caches, or with stores that go around them, where the processor has such.
@@ -32,7 +19,7 @@ impl Shared {
 pub fn fill(out: &mut [u8], temporal: bool, threads: usize) {
     let parts = if threads < 2 { 1 } else { out.len().div_ceil(PART) };
     let size = out.len().div_ceil(parts.max(1)).next_multiple_of(64);
-    let (len, start) = (out.len(), Shared(out.as_mut_ptr()));
+    let (len, start) = (out.len(), SharedMut::new(out.as_mut_ptr()));
     pool::for_each(parts, threads, |part| {
         let (from, to) = ((part * size).min(len), ((part + 1) * size).min(len));
         // SAFETY: `from <= to <= len`, and the parts do not overlap.

@@ -1,15 +1,16 @@
 //! `Places`: the tokens of one call and what bounds their look-back, checked against each other.
 
-use super::ids::Ints;
+use super::ints::Ints;
+use crate::error::{CuSeqlens, Place};
 use crate::{Error, Result};
 
 /// The tokens of one call and what bounds their look-back.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    pub(super) ids: Ints<'a>,
-    pub(super) mask: Option<Ints<'a>>,
-    pub(super) segment_ids: Option<Ints<'a>>,
-    pub(super) cu_seqlens: Option<&'a [i64]>,
+    pub(crate) ids: Ints<'a>,
+    pub(crate) mask: Option<Ints<'a>>,
+    pub(crate) segment_ids: Option<Ints<'a>>,
+    pub(crate) cu_seqlens: Option<&'a [i64]>,
 }
 
 impl<'a> Places<'a> {
@@ -25,24 +26,37 @@ impl<'a> Places<'a> {
         segment_ids: Option<Ints<'a>>,
         cu_seqlens: Option<&'a [i64]>,
     ) -> Result<Self> {
+        Self::unchecked(ids, mask, segment_ids, cu_seqlens).check()
+    }
+
+    /// The same, not checked yet.
+    pub(crate) fn unchecked(
+        ids: Ints<'a>,
+        mask: Option<Ints<'a>>,
+        segment_ids: Option<Ints<'a>>,
+        cu_seqlens: Option<&'a [i64]>,
+    ) -> Self {
+        Self { ids, mask, segment_ids, cu_seqlens }
+    }
+
+    /// Looks at shapes, mask and bounds, as [`Places::new`] does.
+    pub(crate) fn check(self) -> Result<Self> {
+        let Self { ids, mask, segment_ids, cu_seqlens } = &self;
         let shape = ids.shape();
-        for (name, other) in [("mask", &mask), ("segment_ids", &segment_ids)] {
+        for (name, other) in [("mask", mask), ("segment_ids", segment_ids)] {
             if let Some(other) = other
                 && other.shape() != shape
             {
-                return Err(Error::value(
-                    name,
-                    format!("expected the shape {shape:?} of the ids as rows and columns, got {:?}", other.shape()),
-                ));
+                return Err(Error::Shape { name, expected: shape.to_vec(), got: other.shape().to_vec() });
             }
         }
-        if let Some(mask) = &mask {
+        if let Some(mask) = mask {
             check_mask(mask)?;
         }
         if let Some(starts) = cu_seqlens {
             check_cu_seqlens(starts, shape)?;
         }
-        Ok(Self { ids, mask, segment_ids, cu_seqlens })
+        Ok(self)
     }
 
     /// The raw ids.
@@ -63,10 +77,8 @@ fn check_mask(mask: &Ints) -> Result<()> {
             mask.load(row, col, values);
             if values.iter().fold(0, |bits, value| bits | value) & !1 != 0 {
                 let i = values.iter().position(|value| value & !1 != 0).expect("one of them has another bit");
-                return Err(Error::value(
-                    "mask",
-                    format!("expected 0 or 1, got {} at row {row}, column {}", mask.get(row, col + i), col + i),
-                ));
+                let place = Place::Cell { row, column: col + i };
+                return Err(Error::Mask { value: mask.get(row, col + i), place });
             }
         }
     }
@@ -74,20 +86,15 @@ fn check_mask(mask: &Ints) -> Result<()> {
 }
 
 fn check_cu_seqlens(starts: &[i64], [rows, length]: [usize; 2]) -> Result<()> {
-    let refuse = |reason: String| Err(Error::value("cu_seqlens", reason));
-    if rows != 1 {
-        return refuse(format!("is for flat ids, got {rows} rows"));
-    }
-    match (starts.first(), starts.last()) {
-        (None, _) | (_, None) => return refuse(format!("is empty; expected 0, …, {length}")),
-        (Some(&first), _) if first != 0 => return refuse(format!("begins with {first}, not with 0")),
-        (_, Some(&last)) if last != length as i64 => {
-            return refuse(format!("ends with {last}, not with the number of ids, {length}"));
-        }
-        _ => {}
-    }
-    match starts.windows(2).position(|pair| pair[1] < pair[0]) {
-        None => Ok(()),
-        Some(i) => refuse(format!("falls from {} to {} at position {}", starts[i], starts[i + 1], i + 1)),
-    }
+    let fault = match (starts.first(), starts.last()) {
+        _ if rows != 1 => CuSeqlens::Batch { rows },
+        (None, _) | (_, None) => CuSeqlens::Empty { length },
+        (Some(&first), _) if first != 0 => CuSeqlens::First { first },
+        (_, Some(&last)) if last != length as i64 => CuSeqlens::Last { last, length },
+        _ => match starts.windows(2).position(|pair| pair[1] < pair[0]) {
+            None => return Ok(()),
+            Some(i) => CuSeqlens::Falls { from: starts[i], to: starts[i + 1], position: i + 1 },
+        },
+    };
+    Err(fault.into())
 }

@@ -1,22 +1,22 @@
-//! Raw token ids to the values that enter the products: the id range, the token map's look-up, and what is refused.
+//! Raw token ids to the values that enter the products: the one range check, and the one look-up.
 
 use std::sync::Arc;
 
-use super::ids::Ints;
-use crate::layout::{HashLayout, IdRange, Outside};
-use crate::token_map::TokenMap;
+use super::TokenMap;
+use crate::error::{Accepted, Place};
+use crate::ids::{IdRange, Ints, Outside};
+use crate::{Error, Result};
 
-/// The first step of hashing for one layout.
+/// The first step of hashing: an id range, and the token map if there is one.
 #[derive(Clone, Debug)]
-pub struct Compress {
+pub struct Lookup {
     map: Option<Arc<TokenMap>>,
     range: IdRange,
 }
 
-impl Compress {
-    /// `map` is the one that `layout` names, or none where it hashes raw ids.
-    pub fn new(layout: &HashLayout, map: Option<Arc<TokenMap>>) -> Self {
-        let mut range = layout.ids;
+impl Lookup {
+    /// `range` is the layout's; `map` is the one that the layout names, or none if it hashes raw ids.
+    pub fn new(mut range: IdRange, map: Option<Arc<TokenMap>>) -> Self {
         if let Some(map) = &map {
             // A layout may know fewer ids than its token map has, but not more.
             let length = map.lookup().len() as i64;
@@ -25,17 +25,18 @@ impl Compress {
         Self { map, range }
     }
 
-    /// The range of ids that a refused id is outside of, in words.
-    pub fn range_in_words(&self) -> String {
+    /// The ids of which a refused one is not.
+    pub fn accepted(&self) -> Accepted {
         match (&self.map, self.range.limit) {
-            (Some(map), Some(limit)) if limit == map.lookup().len() as i64 => format!("the token map of {limit} ids"),
-            (_, Some(limit)) => format!("the layout's vocabulary of {limit} ids"),
-            (_, None) => "the ids that the layout accepts (0 to 2^63-1)".into(),
+            (Some(map), Some(limit)) if limit == map.len() as i64 => Accepted::TokenMap { length: limit },
+            (_, Some(length)) => Accepted::Vocabulary { length },
+            (_, None) => Accepted::NonNegative,
         }
     }
 
-    /// The first value, by its index, that is none of those [`Compress::apply`] writes, and what it is outside of.
-    pub fn first_no_value(&self, values: &[i64]) -> Option<(usize, String)> {
+    #[cfg(feature = "python")]
+    /// The first value, by its index, that [`Lookup::apply`] never writes, and the values that it writes.
+    pub fn first_no_value(&self, values: &[i64]) -> Option<(usize, Accepted)> {
         let size = self.map.as_ref().map(|map| map.size() as i64);
         let bound = size.or(self.range.limit);
         let refuses = |&value: &i64| {
@@ -46,8 +47,8 @@ impl Compress {
             };
             beyond && outside == Outside::Error
         };
-        let words = || size.map_or_else(|| self.range_in_words(), |size| format!("the {size} compressed ids"));
-        values.iter().position(refuses).map(|i| (i, words()))
+        let accepted = || size.map_or_else(|| self.accepted(), |size| Accepted::Compressed { size });
+        values.iter().position(refuses).map(|i| (i, accepted()))
     }
 
     /// Whether ids of this array's type need no check.
@@ -84,7 +85,7 @@ impl Compress {
     }
 
     /// Writes what each id contributes to `out`, straight from where it lies. False says that some may be outside the range of
-    /// the token map or layout: `out` then holds nothing of use, and [`Compress::apply`] is to look at each.
+    /// the token map or layout: `out` then holds nothing of use, and [`Lookup::apply`] is to look at each.
     #[inline]
     pub fn load(&self, ids: &Ints, row: usize, col: usize, out: &mut [i64]) -> bool {
         let Some(map) = &self.map else {
@@ -110,9 +111,15 @@ impl Compress {
         &lookup[..self.range.limit.map_or(lookup.len(), |limit| limit as usize)]
     }
 
-    /// [`Compress::load`] of ids that were read already, wherever they lie; returns the index of the first refused one. What
+    /// [`Lookup::load`] of ids that were read already, wherever they lie; returns the index of the first refused one. What
     /// a position that is not live gets is unspecified: nothing reads it.
-    pub fn apply(&self, raw: &[i64], live: Option<&[u8]>, wraps: bool, out: &mut [i64]) -> Result<(), usize> {
+    pub fn apply(
+        &self,
+        raw: &[i64],
+        live: Option<&[u8]>,
+        wraps: bool,
+        out: &mut [i64],
+    ) -> std::result::Result<(), usize> {
         let Some(map) = &self.map else {
             out.copy_from_slice(raw);
             return self.first_refused(raw, live, wraps).map_or(Ok(()), Err);
@@ -122,5 +129,42 @@ impl Compress {
             *value = usize::try_from(id).ok().and_then(|id| lookup.get(id)).map_or(id, |&compressed| compressed.into());
         }
         self.first_refused(raw, live, wraps).map_or(Ok(()), Err)
+    }
+}
+
+impl TokenMap {
+    /// Compressed ids of `ids` in row-major order; `shape` is what the caller knows them by and serves the error's place.
+    pub fn compress(&self, ids: &Ints, shape: &[usize]) -> Result<Vec<i32>> {
+        let [rows, cols] = ids.shape();
+        let mut compressed = vec![0; rows * cols];
+        self.compress_into(ids, shape, &mut compressed)?;
+        Ok(compressed)
+    }
+
+    /// The same into memory of the caller, of exactly as many values.
+    pub fn compress_into(&self, ids: &Ints, shape: &[usize], compressed: &mut [i32]) -> Result<()> {
+        let [rows, cols] = ids.shape();
+        let mut block = [0; 512];
+        // An entry is never negative, so -1 can mark the ids outside and the loop need not leave at every step. No id of
+        // a u64 array that has wrapped into the negative is inside either.
+        let outside = -1;
+        for row in 0..rows {
+            for col in (0..cols).step_by(block.len()) {
+                let raw = &mut block[..(cols - col).min(512)];
+                ids.load(row, col, raw);
+                let out = &mut compressed[row * cols + col..][..raw.len()];
+                for (out, &id) in out.iter_mut().zip(&*raw) {
+                    *out = usize::try_from(id).ok().and_then(|id| self.lookup.get(id)).copied().unwrap_or(outside);
+                }
+                if let Some(i) = out.iter().position(|&value| value == outside) {
+                    return Err(Error::TokenId {
+                        id: ids.get(row, col + i),
+                        place: Place::of(shape, row * cols + col + i),
+                        accepted: Accepted::TokenMap { length: self.lookup.len() as i64 },
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -57,13 +57,13 @@ pub fn is_prime(n: u64) -> bool {
 pub fn next_prime(n: u64) -> Result<u64> {
     (n.saturating_add(1)..=i64::MAX as u64)
         .find(|&candidate| is_prime(candidate))
-        .ok_or_else(|| Error::value("primes", format!("no prime above {n} fits 63 bits")))
+        .ok_or_else(|| Error::draw("primes", format!("no prime above {n} fits 63 bits")))
 }
 
 fn check_count(count: Option<usize>) -> Result<usize> {
     count.filter(|&count| count <= MAX_PRIMES).ok_or_else(|| {
         let asked = count.map_or("more than that".into(), |count| count.to_string());
-        Error::value("primes", format!("at most {MAX_PRIMES} primes in one layout, {asked} asked for"))
+        Error::draw("primes", format!("at most {MAX_PRIMES} primes in one layout, {asked} asked for"))
     })
 }
 
@@ -82,7 +82,7 @@ pub fn primes_above(above: u64, count: usize) -> Result<Vec<i64>> {
 pub fn unused_primes(sizes: &[u64], heads: usize, layers: usize) -> Result<Vec<Vec<i64>>> {
     if sizes.is_empty() || heads == 0 || layers == 0 {
         let (sizes, shape) = (sizes.len(), format!("{heads} heads and {layers} layers"));
-        return Err(Error::value("primes", format!("{sizes} sizes, {shape}: each must be at least 1")));
+        return Err(Error::draw("primes", format!("{sizes} sizes, {shape}: each must be at least 1")));
     }
     check_count(sizes.len().checked_mul(heads).and_then(|columns| columns.checked_mul(layers)))?;
     let mut seen = HashSet::new();

@@ -3,13 +3,18 @@
 use std::cell::RefCell;
 use std::sync::{Mutex, OnceLock};
 
-use super::hasher::Hasher;
-use super::kernels::{self, Row, Rows};
-use super::places::Places;
+use super::block::{BLOCK, Refused, Rows, STREAMED_BLOCK};
+use super::kernels::{self, Kernel, Row};
+use super::plan::LayerPlan;
 use super::state::{HashState, RowState};
-use super::window::{BLOCK, Refused, STREAMED_BLOCK, Scratch, Walk};
+use super::window::{Scratch, Walk, WindowRule};
+use crate::error::Place;
+use crate::ids::Places;
 use crate::layout::MAX_ORDER;
-use crate::{Error, Result, pool};
+use crate::support::pointers::SharedMut;
+use crate::support::pool;
+use crate::token_map::Lookup;
+use crate::{Error, Result};
 
 /// Where the layers stand among the axes of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +29,7 @@ pub enum LayerAxis {
 
 /// Distances in the result, in elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Strides {
+struct Strides {
     layer: usize,
     row: usize,
     token: usize,
@@ -32,7 +37,7 @@ pub struct Strides {
 
 impl Strides {
     /// Those of a C-contiguous result for ids of `shape`.
-    pub fn new(axis: LayerAxis, layers: usize, [rows, cols]: [usize; 2], columns: usize) -> Self {
+    fn new(axis: LayerAxis, layers: usize, [rows, cols]: [usize; 2], columns: usize) -> Self {
         match axis {
             LayerAxis::First => Self { layer: rows * cols * columns, row: cols * columns, token: columns },
             LayerAxis::AfterBatch => Self { layer: cols * columns, row: layers * cols * columns, token: columns },
@@ -52,8 +57,8 @@ pub struct Request<'a> {
     pub layers: &'a [usize],
     /// Whether rows carry their column's offset.
     pub add_offsets: bool,
-    /// Of the result.
-    pub strides: Strides,
+    /// The layers' place in the result.
+    pub axis: LayerAxis,
     /// At most this many.
     pub threads: usize,
     /// Whether to look at every id before the first row is written, so that a refused id leaves the result untouched.
@@ -69,17 +74,19 @@ const STREAMED_PIECE: usize = 16 * BLOCK;
 /// Looking at fewer ids than this is done before a second thread has woken.
 const CHECKS_WORTH_SHARING: usize = 1 << 18;
 /// Results of more bytes than this, whose tokens follow each other without a gap, are stored around the caches.
-/// `ENGRAM_FAST_STREAM_BYTES` sets another number; what is none is an error in words, so that a measurement never silently has
-/// the built-in one.
-pub(super) fn stream_bytes() -> std::result::Result<usize, String> {
-    static BYTES: OnceLock<std::result::Result<usize, String>> = OnceLock::new();
-    BYTES.get_or_init(|| read_bytes(std::env::var("ENGRAM_FAST_STREAM_BYTES").ok().as_deref())).clone()
+/// `ENGRAM_FAST_STREAM_BYTES` sets another number. A value that does not parse is an error, so a measurement never silently
+/// uses the default.
+pub(super) fn stream_bytes() -> Result<usize> {
+    static SET: OnceLock<Option<String>> = OnceLock::new();
+    read_bytes(SET.get_or_init(|| std::env::var("ENGRAM_FAST_STREAM_BYTES").ok()).as_deref())
 }
 
-fn read_bytes(set: Option<&str>) -> std::result::Result<usize, String> {
+fn read_bytes(set: Option<&str>) -> Result<usize> {
     match set {
         None | Some("") => Ok(STREAM_BYTES),
-        Some(bytes) => bytes.parse().map_err(|_| format!("{bytes:?} is not a number of bytes")),
+        Some(bytes) => {
+            bytes.parse().map_err(|_| Error::Bytes { variable: "ENGRAM_FAST_STREAM_BYTES", value: bytes.into() })
+        }
     }
 }
 
@@ -88,10 +95,6 @@ fn read_bytes(set: Option<&str>) -> std::result::Result<usize, String> {
 /// follow each other without a gap: two layers of three orders side by side in each token, 48 MiB, take 8.2 ns with
 /// plain stores and 26 with streamed ones, since a line of memory is then filled in parts that lie far apart in time.
 const STREAM_BYTES: usize = 20 << 20;
-
-struct Pointer<T>(*mut T);
-// SAFETY: threads write disjoint pieces of the result.
-unsafe impl<T> Sync for Pointer<T> {}
 
 /// Ends a piece of work that streams.
 struct Fence;
@@ -106,14 +109,35 @@ thread_local! {
     static SCRATCH: RefCell<Box<Scratch>> = RefCell::new(Scratch::new());
 }
 
-impl Hasher {
+/// A layout's numbers in the form that the stages read.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// The first stage.
+    pub lookup: Lookup,
+    /// The second.
+    pub rule: WindowRule,
+    /// The third: one per layer, without and with offsets.
+    pub plans: [Vec<LayerPlan>; 2],
+    /// Columns of every layer.
+    pub columns: usize,
+    /// The kernel in use.
+    pub kernel: Kernel,
+    /// Results of more bytes than this are stored around the caches.
+    pub stream_bytes: usize,
+}
+
+impl Engine {
+    fn plan(&self, layer: usize, add_offsets: bool) -> &LayerPlan {
+        &self.plans[usize::from(add_offsets)][layer]
+    }
+
     /// Hashes a request into `out`.
     ///
     /// # Errors
     /// The first refused id in order of position, whatever the number of threads.
     ///
     /// # Safety
-    /// `out` is writeable, of the size that `request.strides` was made for, and overlaps nothing that is read.
+    /// `out` is writeable, holds layers times tokens times columns elements, and overlaps nothing that is read.
     pub unsafe fn run<T: Row>(&self, request: &Request, out: *mut T) -> Result<()> {
         let [rows, cols] = request.places.ids.shape();
         let tokens = rows * cols;
@@ -126,28 +150,28 @@ impl Hasher {
                 .check(&request.places, 0, tokens)
                 .map_err(|refused| self.refusal(&request.places, request.flat, refused));
         }
-        let size = tokens * request.layers.len() * self.layout().columns();
+        let size = tokens * request.layers.len() * self.columns;
         let threads = if tokens < pool::WORTH_SHARING { 1 } else { request.threads };
         // Rows that are packed into blocks must not be cut between pieces.
         let unit = if Walk::packs_rows([rows, cols]) { cols } else { 1 };
-        let stream = request.strides.token == self.layout().columns() && size * size_of::<T>() > self.stream_bytes;
+        let strides = Strides::new(request.axis, request.layers.len(), [rows, cols], self.columns);
+        let stream = strides.token == self.columns && size * size_of::<T>() > self.stream_bytes;
         let piece = match (threads, stream) {
             (1, _) => tokens,
             (_, false) => PIECE.div_ceil(unit) * unit,
             (_, true) => STREAMED_PIECE.div_ceil(unit) * unit,
         };
         let pieces = tokens.div_ceil(piece);
-        if request.check_first && !self.compress.accepts_all(&request.places.ids) {
+        if request.check_first && !self.lookup.accepts_all(&request.places.ids) {
             let threads = if tokens < CHECKS_WORTH_SHARING { 1 } else { threads };
             self.in_pieces(request, pieces, threads, |i| {
                 self.check(&request.places, i * piece, tokens.min((i + 1) * piece))
             })?;
         }
-        let out = Pointer(out);
+        let out = SharedMut::new(out);
         self.in_pieces(request, pieces, threads, |i| {
-            let out = &out;
             // SAFETY: pieces are disjoint, and the caller vouches for the whole.
-            unsafe { self.hash_piece(request, i * piece, tokens.min((i + 1) * piece), out.0, stream) }
+            unsafe { self.hash_piece(request, strides, [i * piece, tokens.min((i + 1) * piece)], out.at(0), stream) }
         })
     }
 
@@ -175,8 +199,8 @@ impl Hasher {
     fn refusal(&self, places: &Places, flat: bool, Refused { row, col }: Refused) -> Error {
         Error::TokenId {
             id: places.ids.get(row, col),
-            place: if flat { format!("position {col}") } else { format!("row {row}, column {col}") },
-            what: self.compress.range_in_words(),
+            place: if flat { Place::Position(col) } else { Place::Cell { row, column: col } },
+            accepted: self.lookup.accepted(),
         }
     }
 
@@ -190,7 +214,7 @@ impl Hasher {
             let len = BLOCK.min(to - from).min(cols - col);
             from += len;
             // The mask is looked at where some id needs its excuse, which is seldom.
-            if self.compress.takes_all(&ids, row, col, len) {
+            if self.lookup.takes_all(&ids, row, col, len) {
                 continue;
             }
             ids.load(row, col, &mut raw[..len]);
@@ -198,7 +222,7 @@ impl Hasher {
                 mask.load_flags(row, col, &mut live[..len]);
             }
             let live = mask.map(|_| &live[..len]);
-            if let Some(i) = self.compress.first_refused(&raw[..len], live, ids.may_wrap()) {
+            if let Some(i) = self.lookup.first_refused(&raw[..len], live, ids.may_wrap()) {
                 return Err(Refused { row, col: col + i });
             }
         }
@@ -206,21 +230,21 @@ impl Hasher {
     }
 
     /// # Safety
-    /// See [`Hasher::run`]; the tokens `from..to` are this call's alone.
+    /// See [`Engine::run`]; the tokens `from..to` are this call's alone.
     unsafe fn hash_piece<T: Row>(
         &self,
         request: &Request,
-        from: usize,
-        to: usize,
+        strides: Strides,
+        [from, to]: [usize; 2],
         out: *mut T,
         stream: bool,
     ) -> std::result::Result<(), Refused> {
         let cols = request.places.ids.shape()[1];
-        let Strides { layer: layer_stride, row: row_stride, token: token_stride } = request.strides;
+        let Strides { layer: layer_stride, row: row_stride, token: token_stride } = strides;
         let rows_fn = T::rows_fn(&self.kernel);
         SCRATCH.with_borrow_mut(|scratch| {
             let start = [from / cols, from % cols];
-            let mut walk = Walk::start(&self.rule, &self.compress, &request.places, request.states, scratch, start)?;
+            let mut walk = Walk::start(&self.rule, &self.lookup, &request.places, request.states, scratch, start)?;
             // Also after a refused id: memory that is given back must not be written to any more.
             let _fence = stream.then_some(Fence);
             let most = if stream { STREAMED_BLOCK } else { BLOCK };
@@ -228,8 +252,7 @@ impl Hasher {
             while left > 0 {
                 let len = walk.next_block(left.min(most))?;
                 left -= len;
-                let window = walk.window();
-                let parts = walk.parts();
+                let (mut window, parts) = walk.block();
                 // Where rows follow each other without a gap, a block of several is one stretch.
                 let joined = row_stride == cols * token_stride;
                 let stretches = if joined { &parts[..1] } else { parts };
@@ -255,7 +278,7 @@ impl Hasher {
         })
     }
 
-    /// Moves each state past the first `count(b)` tokens of its row, which [`Hasher::run`] has accepted.
+    /// Moves each state past the first `count(b)` tokens of its row, which [`Engine::run`] has accepted.
     ///
     /// # Errors
     /// A refused id among the last tokens of a row; rows before it have moved already.
@@ -274,7 +297,7 @@ impl Hasher {
                 if count == 0 {
                     continue;
                 }
-                let walk = Walk::start(&self.rule, &self.compress, places, Some(states), scratch, [row, count])
+                let walk = Walk::start(&self.rule, &self.lookup, places, Some(states), scratch, [row, count])
                     .map_err(|refused| self.refusal(places, flat, refused))?;
                 let (history, run, segment) = walk.history();
                 values[..reach].copy_from_slice(history);
@@ -312,10 +335,10 @@ mod tests {
 
     #[test]
     fn the_threshold_is_a_number_or_an_error() {
-        assert_eq!((read_bytes(None), read_bytes(Some(""))), (Ok(STREAM_BYTES), Ok(STREAM_BYTES)));
-        assert_eq!(read_bytes(Some("0")), Ok(0));
+        assert_eq!([read_bytes(None).unwrap(), read_bytes(Some("")).unwrap()], [STREAM_BYTES; 2]);
+        assert_eq!(read_bytes(Some("0")).unwrap(), 0);
         for wrong in ["16M", "-1", "1e6"] {
-            assert!(read_bytes(Some(wrong)).unwrap_err().contains(wrong));
+            assert!(read_bytes(Some(wrong)).unwrap_err().to_string().contains(wrong));
         }
     }
 }
