@@ -110,7 +110,7 @@ def hasher(value: _Hasher) -> _Hasher:
 
 
 def text(field: str, value: Any) -> str:
-    """Return `value` as str; TypeError if it is none, ValueError if it is empty."""
+    """Return `value`, a string; TypeError for another type, ValueError if it is empty."""
     if not isinstance(value, str):
         raise TypeError(f"{field}: expected a string, got {shown(value)} ({type(value).__name__})")
     if not value:

@@ -56,8 +56,9 @@ def test_rows_written_around_the_caches_are_the_same_rows() -> None:
     assert len({run.stdout for run in done.values()}) == 1
 
 
-def test_the_golden_arrays_hold_with_stores_around_the_caches() -> None:
-    done = python("0", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_engine_goldens.py")
+def test_the_golden_arrays_and_the_edges_of_blocks_hold_with_stores_around_the_caches() -> None:
+    files = ("test_engine_goldens.py", "test_block_edges.py")
+    done = python("0", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert " passed" in done.stdout
 

@@ -182,7 +182,7 @@ class TokenMapNumbers:
 
     @staticmethod
     def of(token_map: TokenMap) -> TokenMapNumbers:
-        """Return the numbers of a token map; TypeError if the object is none."""
+        """Return the numbers of a token map; TypeError for any other object."""
         try:
             digest, size, lookup, length = token_map.digest, token_map.size, token_map.lookup, len(token_map)
         except (AttributeError, TypeError):
