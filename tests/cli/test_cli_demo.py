@@ -106,13 +106,9 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         assert "--tokenizer FILE" in sentence
 
 
-def test_without_tokenizers_the_extra_is_named(tokenizer):
-    before = "sys.modules['tokenizers'] = None"
-    done = start("demo", "--tokenizer", tokenizer, before=before)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "engram-fast[demo]" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_without_tokenizers_the_extra_is_named(tokenizer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert "engram-fast[demo]" in refuse("demo", "--tokenizer", tokenizer)
 
 
 def test_own_tokenizer_and_text(tokenizer, text):

@@ -19,16 +19,6 @@ def v4(tmp_path):
     return path
 
 
-@pytest.fixture
-def hasher(tmp_path):
-    """A small saved hasher; its folder."""
-    token_map = TokenMap.identity(1000)
-    parameters = {"engram_vocab_size": [97, 97], "n_head_per_ngram": 2, "pad_id": 0}
-    made = NgramHasher(HashLayout.preset("engram-demo-v1", token_map=token_map, **parameters), token_map)
-    made.save(tmp_path / "hasher")
-    return tmp_path / "hasher"
-
-
 def tokens(tmp_path, ids, name="tokens.npy"):
     np.save(tmp_path / name, ids)
     return tmp_path / name
@@ -121,7 +111,7 @@ def test_the_text_names_file_shape_and_speed(tmp_path, hasher):
     assert text.startswith(f"{target}: int32 [2, 2, 3, 4] from 6 tokens, layers 1, 15 at ")
 
 
-def test_wrong_input_is_refused_and_leaves_everything_as_it_was(tmp_path, hasher, v4):
+def test_wrong_input_is_refused_and_leaves_everything_as_it_was(tmp_path, hasher, v4, no_deepseek):
     good = tokens(tmp_path, np.arange(12).reshape(3, 4))
     old = tmp_path / "old.npy"
     old.write_bytes(b"what was there before")

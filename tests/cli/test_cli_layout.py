@@ -74,7 +74,7 @@ def test_show_takes_a_configuration(tmp_path, v4):
     assert shown == HashLayout.preset("engram-demo-v1", token_map=TokenMap.load(v4), layer_ids=[3])
 
 
-def test_wrong_layouts_are_refused(tmp_path, v4):
+def test_wrong_layouts_are_refused(tmp_path, v4, no_deepseek):
     broken = tmp_path / "broken.json"
     broken.write_text("{")
     binary = tmp_path / "binary.json"
@@ -134,7 +134,7 @@ def test_check_with_a_tokenizer(tmp_path):
     assert any("count from 1?" in finding for finding in findings)
 
 
-def test_check_refuses_what_is_no_configuration(tmp_path):
+def test_check_refuses_what_is_no_configuration(tmp_path, no_deepseek):
     broken = tmp_path / "broken.json"
     broken.write_text("[1]")
     other = write(tmp_path / "other.json", {"model_type": "bert"})

@@ -282,9 +282,7 @@ def test_hashers_of_what_are_no_layouts_and_token_maps() -> None:
     refused(ValueError, "^token_map: ", NgramHasher, HashLayout.preset("qwen-ple"), TOKEN_MAP)
     lying = HashLayout.from_json(STRICT.to_json().replace('"size":1000', '"size":999'))
     refused(ValueError, "^token_map: ", NgramHasher, lying, TOKEN_MAP)
-    refused(
-        ValueError, '^kernel: kernel "none" is not available on this CPU', NgramHasher, STRICT, TOKEN_MAP, kernel="none"
-    )
+    refused(ValueError, '^kernel: kernel "none" is not available', NgramHasher, STRICT, TOKEN_MAP, kernel="none")
     for call in (hash_batch, hash_slice, trace, functools.partial(find_row, row=1, layer=1)):
         for wrong in (None, STRICT, HASHER.hash_batch):
             refused(TypeError, f"^hasher: expected an NgramHasher, got {type(wrong).__name__}$", call, IDS, wrong)

@@ -144,6 +144,24 @@ def test_a_hub_name_goes_through_transformers_without_its_code(monkeypatch, trus
     assert Auto.calls[1] == Auto.calls[0]
 
 
+def test_a_hub_name_without_a_network_is_one_sentence_at_once(monkeypatch):
+    pytest.importorskip("transformers", reason="needs transformers (the extra `hf`)")
+    import socket
+    import time
+
+    def unreachable(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "create_connection", unreachable)
+    monkeypatch.setattr(socket, "getaddrinfo", unreachable)
+    start = time.monotonic()
+    with pytest.raises(OSError, match=r"'some-org/some-model' is in no cache here.*tokenizer\.json") as caught:
+        CompressedTokenizer("some-org/some-model")
+    assert time.monotonic() - start < 30
+    assert "\n" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
 def test_a_hub_name_without_transformers_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ImportError, match=r"'some-org/some-model'.*install transformers"):

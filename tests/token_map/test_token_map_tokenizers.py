@@ -144,9 +144,9 @@ def test_gaps_of_a_tiktoken_encoding_are_holes_and_bytes_keep_apart():
 
 def test_a_tiktoken_encoding_gives_the_map_of_the_byte_level_tokenizer_with_its_tokens():
     tokenizers = pytest.importorskip("tokenizers", reason="needs the package tokenizers")
-    from engram_fast.token_map.tokenizers import _byte_alphabet
+    from engram_fast.token_map.decoding import byte_alphabet
 
-    alphabet = _byte_alphabet()
+    alphabet = byte_alphabet()
     assert set(alphabet) == set(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     words = ["the", " The", "\u00e6", "\ufffd", "\u4e2d", "  ", "\n", "\u00c9"]
     tokens = [*(bytes([i]) for i in range(256)), *(word.encode() for word in words), b"\xe4\xb8", b"a\xff"]

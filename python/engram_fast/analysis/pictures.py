@@ -12,6 +12,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
+    from rich.text import Text
+
+_TOKEN_WIDTH = 24
 
 
 def print_gates(gates: Mapping[int, Any], pieces: Sequence[str], console: Console | None = None) -> None:
@@ -30,20 +33,23 @@ def print_gates(gates: Mapping[int, Any], pieces: Sequence[str], console: Consol
     from rich.text import Text
 
     arrays = _arrays(gates, pieces)
-    table = Table(title="gate of each token, layer and branch", show_edge=False)
-    table.add_column("token", no_wrap=True)
-    for layer, gate in arrays.items():
-        for branch in range(gate.shape[1]):
-            table.add_column(f"{layer}.{branch}", justify="right", no_wrap=True, min_width=5)
-    for place, piece in enumerate(pieces):
-        cells = [Text(_visible(piece))]
-        for gate in arrays.values():
-            for value in gate[place].tolist():
-                shade = 16 + round(max(0.0, min(1.0, value)) * 239)
-                ink = "black" if shade > 130 else "white"
-                cells.append(Text(f"{value:.3f}", style=f"{ink} on rgb({shade // 3},{shade // 2},{shade})"))
-        table.add_row(*cells)
-    (console or rich_console.Console()).print(table)
+    printer = console or rich_console.Console()
+    columns = [
+        (f"{layer}.{branch}", gate[:, branch]) for layer, gate in arrays.items() for branch in range(gate.shape[1])
+    ]
+    width = max(5, *(len(name) for name, _ in columns)) + 1 if columns else 1
+    # Columns that the terminal has no room for go into a further table: a number that is cut reads as another one.
+    most = max(1, (printer.width - _TOKEN_WIDTH - 1) // width)
+    printer.print("gate of each token, layer.branch", style="italic")
+    for start in range(0, len(columns), most):
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("token", no_wrap=True, max_width=_TOKEN_WIDTH)
+        for name, _ in columns[start : start + most]:
+            table.add_column(name, justify="right", no_wrap=True, min_width=5)
+        for place, piece in enumerate(pieces):
+            values = (float(values[place]) for _, values in columns[start : start + most])
+            table.add_row(Text(_visible(piece)), *(_shaded(value) for value in values))
+        printer.print(table)
 
 
 def plot_gates(gates: Mapping[int, Any], pieces: Sequence[str], path: str | PathLike[str]) -> Path:
@@ -89,6 +95,14 @@ def _arrays(gates: Mapping[int, Any], pieces: Sequence[str]) -> dict[int, NDArra
             raise ValueError(f"the gate of layer {layer} has shape {array.shape}, expected [{len(pieces)}, M]")
         arrays[layer] = array
     return arrays
+
+
+def _shaded(value: float) -> Text:
+    from rich.text import Text
+
+    shade = 16 + round(max(0.0, min(1.0, value)) * 239)
+    ink = "black" if shade > 130 else "white"
+    return Text(f"{value:.3f}", style=f"{ink} on rgb({shade // 3},{shade // 2},{shade})")
 
 
 def _visible(piece: str) -> str:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Annotated
 
 import typer
 
 from . import bench, demo, hash, layout, token_map, trace
-from .group import Group, examples
+from .group import Group, command, examples
 
 app = typer.Typer(
     name="engram-fast",
     cls=Group,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Exact, fast hashed n-gram memory: from token ids to embedding table rows.",
     epilog=examples("engram-fast demo", "engram-fast hash --help"),
 )
-app.command(epilog=demo.EXAMPLES)(demo.demo)
+command(app, *demo.EXAMPLES)(demo.demo)
 app.add_typer(token_map.app, name="token-map")
 app.add_typer(layout.app, name="layout")
-app.command(epilog=hash.EXAMPLES)(hash.hash)
-app.command(epilog=trace.EXAMPLES)(trace.trace)
-app.command(epilog=bench.EXAMPLES)(bench.bench)
+command(app, *hash.EXAMPLES)(hash.hash)
+command(app, *trace.EXAMPLES)(trace.trace)
+command(app, *bench.EXAMPLES)(bench.bench)
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,6 +44,14 @@ def _root(
     pass
 
 
+def _stop(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Run `engram-fast` with the arguments of this process."""
+    for name in ("SIGTERM", "SIGHUP"):
+        # As for Ctrl-C, the command removes its temporary files before it ends.
+        if (number := getattr(signal, name, None)) is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _stop)
     app(prog_name="engram-fast")

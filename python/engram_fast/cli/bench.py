@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .group import examples
 from .options import Json, Threads
-from .output import console, count, print_json, rate, table
+from .output import console, count, print_json, progress, rate, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from .. import HashLayout, NgramHasher
 
-EXAMPLES = examples(
+EXAMPLES = (
     "engram-fast bench",
     "engram-fast bench --batch 1 --length 1000000 --rounds 3",
     "engram-fast bench --order 4 --threads 2 --json",
@@ -134,13 +133,15 @@ def _measure(
 
     lookup = _lookup(hasher)
     fast, plain = [], []
-    for _ in range(rounds):
-        start = perf_counter()
-        hasher.hash_batch(ids, out=out, num_threads=threads)
-        middle = perf_counter()
-        plain_numpy(hasher.layout, lookup, ids)
-        fast.append(middle - start)
-        plain.append(perf_counter() - middle)
+    with progress("measuring", rounds) as advance:
+        for _ in range(rounds):
+            start = perf_counter()
+            hasher.hash_batch(ids, out=out, num_threads=threads)
+            middle = perf_counter()
+            plain_numpy(hasher.layout, lookup, ids)
+            fast.append(middle - start)
+            plain.append(perf_counter() - middle)
+            advance(1)
     return median(fast), median(plain)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -14,6 +15,9 @@ from typer.core import TyperGroup
 # What the library raises for a bad value, id, type or file. Anything else is a fault of ours and keeps its traceback;
 # with ENGRAM_FAST_TRACEBACK=1 these do as well.
 _WRONG_INPUT = (ValueError, IndexError, TypeError, OSError, ImportError)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Group(TyperGroup):
@@ -43,7 +47,8 @@ class Group(TyperGroup):
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
             if sys.stdout is not None:
                 sys.stdout.flush()
-        except typer.Abort:
+        except (typer.Abort, KeyboardInterrupt):
+            typer.echo("engram-fast: stopped", err=True)
             code = 130
         except Exception as error:
             if getattr(error, "errno", None) == errno.EPIPE:
@@ -55,6 +60,21 @@ class Group(TyperGroup):
             typer.echo(f"engram-fast: {sentence}", err=True)
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def command(app: typer.Typer, *lines: str) -> Callable[[F], F]:
+    """Return a decorator that makes a function a command of `app`, with its examples.
+
+    A help page wraps its paragraphs by the width of the terminal, not at the line ends of the docstring.
+    """
+
+    def register(function: F) -> F:
+        text = inspect.getdoc(function) or ""
+        paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+        app.command(help="\n\n".join(paragraphs), epilog=examples(*lines))(function)
+        return function
+
+    return register
 
 
 def examples(*lines: str) -> str:

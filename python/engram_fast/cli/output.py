@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,17 +15,36 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def console(*, quiet: bool = False) -> Console:
-    """Return the console for people; colours and width follow the terminal, NO_COLOR and COLUMNS."""
+def console(*, quiet: bool = False, err: bool = False) -> Console:
+    """Return the console for people, on stdout or stderr; colours and width follow the terminal, NO_COLOR, COLUMNS."""
     from rich.console import Console
 
     # Without `highlight`, numbers keep the colour of their line; `soft_wrap` is left to each print.
-    return Console(quiet=quiet, highlight=False)
+    return Console(quiet=quiet, stderr=err, highlight=False)
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON value on one line."""
-    typer.echo(json.dumps(value, ensure_ascii=True, allow_nan=False))
+def print_json(value: Any, *, err: bool = False) -> None:
+    """Print one JSON value on one line, on stdout or stderr."""
+    typer.echo(json.dumps(value, ensure_ascii=True, allow_nan=False), err=err)
+
+
+def note(text: str) -> None:
+    """Print a line on stderr about a choice that the command made."""
+    typer.echo(f"engram-fast: {text}", err=True)
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield a function that moves a progress bar on stderr; without a terminal there, it does nothing."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console(err=True), transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda amount: bar.update(task, advance=amount)
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .files import check_input
+
 MISSING = "∅"
 BOS = "<bos>"
 # A piece is one document for the tokenizer and the hasher; of this size, two cores share a few megabytes well.
@@ -14,7 +16,7 @@ _PIECE = 1 << 16
 
 
 def open_tokenizer(path: Path) -> Any:
-    """Open a `tokenizer.json`, or the one in a folder, as a `tokenizers.Tokenizer`.
+    """Open a `tokenizer.json`, or the one in a folder, as a `tokenizers.Tokenizer` that cuts and pads nothing.
 
     Raises:
         ValueError: the package tokenizers is missing, or the file is no tokenizer.
@@ -27,11 +29,17 @@ def open_tokenizer(path: Path) -> Any:
             "the package tokenizers is needed to read text: run pip install tokenizers (the extra engram-fast[demo])"
         ) from None
     file = path / "tokenizer.json" if path.is_dir() else path
-    content = file.read_bytes()  # raises the error that names the file
+    content = check_input(file).read_bytes()
     try:
-        return Tokenizer.from_buffer(content)
+        tokenizer = Tokenizer.from_buffer(content)
     except Exception as error:  # the package raises bare Exception
         raise ValueError(f"{file}: not a tokenizer: {error}") from None
+    # These serve a model's training batches: a file that stores them would cut the text, or lengthen it by padding.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if getattr(tokenizer.model, "dropout", None):
+        tokenizer.model.dropout = None  # it would cut words at random
+    return tokenizer
 
 
 def begin_of_sentence(path: Path, tokenizer: Any) -> int | None:
@@ -59,13 +67,11 @@ def read_pieces(path: Path) -> list[str]:
         ValueError: the file is empty, or is not UTF-8.
         OSError: the file cannot be read.
     """
-    content = path.read_bytes()
+    content = check_input(path).read_bytes()
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 text at byte {error.start}") from None
-    if not text:
-        raise ValueError(f"{path}: the file is empty")
     pieces, start = [], 0
     while start < len(text):
         end = text.find("\n", start + _PIECE) + 1 or len(text)

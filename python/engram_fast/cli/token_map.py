@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .group import Group, examples
+from .group import Group, command
 from .options import Json, VocabSize
 from .output import console, count, fields, print_json, table
 
@@ -21,11 +21,10 @@ _MAP = "A saved map, Megatron's JSON, a tokenizer.json, or a folder with one."
 _SHOWN = 20
 
 
-@app.command(
-    epilog=examples(
-        "engram-fast token-map build tokenizer.json -o token_map.safetensors",
-        "engram-fast token-map build model-folder -o token_map.safetensors --vocab-size 129280",
-    )
+@command(
+    app,
+    "engram-fast token-map build tokenizer.json -o token_map.safetensors",
+    "engram-fast token-map build model-folder -o token_map.safetensors --vocab-size 129280",
 )
 def build(
     source: Annotated[Path, typer.Argument(metavar="TOKENIZER", help=_MAP)],
@@ -34,12 +33,10 @@ def build(
     json: Json = False,
 ) -> None:
     """Build the token map of a tokenizer and save it; the file appears whole or not at all."""
-    from .npy import check_target
+    from .files import check_target
     from .sources import read_token_map
 
-    check_target(output, source)
-    if output.suffix != ".safetensors":
-        raise ValueError(f"{output}: a token map's file name ends in .safetensors")
+    check_target(output, source, ending=".safetensors")
     token_map = read_token_map(source, vocab_size)
     token_map.save(output)
     if json:
@@ -48,11 +45,10 @@ def build(
         console().print(f"{output}: {_sentence(token_map)}", markup=False, soft_wrap=True)
 
 
-@app.command(
-    epilog=examples(
-        "engram-fast token-map show token_map.safetensors",
-        "engram-fast token-map show tokenizer.json --id 19737 --id 2 --json",
-    )
+@command(
+    app,
+    "engram-fast token-map show token_map.safetensors",
+    "engram-fast token-map show tokenizer.json --id 19737 --id 2 --json",
 )
 def show(
     source: Annotated[Path, typer.Argument(metavar="MAP", help=_MAP)],
@@ -81,17 +77,16 @@ def show(
         printer.print(line, markup=False)
 
 
-@app.command(
-    epilog=examples(
-        "engram-fast token-map diff token_map.safetensors tokenizer.json",
-        "engram-fast token-map diff old-model new-model --json",
-    )
+@command(
+    app,
+    "engram-fast token-map diff token_map.safetensors tokenizer.json",
+    "engram-fast token-map diff old-model new-model --json",
 )
 def diff(
     first: Annotated[Path, typer.Argument(metavar="MAP", help=_MAP)],
     second: Annotated[Path, typer.Argument(metavar="MAP", help=_MAP)],
     vocab_size: Annotated[
-        int | None, typer.Option("--vocab-size", metavar="N", help="Number of raw ids for what is a tokenizer.")
+        int | None, typer.Option("--vocab-size", metavar="N", help="Number of raw ids, for a map that is a tokenizer.")
     ] = None,
     json: Json = False,
 ) -> None:

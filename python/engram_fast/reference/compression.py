@@ -11,9 +11,13 @@ LONE_SPACE = "\ue000"
 
 
 def normalizer() -> Callable[[str], str]:
-    """DeepSeek's key of a token's text, by the installed `tokenizers` package (its Unicode tables are the rule).
+    """Return the function that makes DeepSeek's key from a token's text.
 
-    U+E000 stands in for a text that is one space, so that stripping leaves it alone.
+    The installed `tokenizers` package does the work, because its Unicode tables define the key. U+E000 stands for a
+    text that is one space, so that stripping does not empty it.
+
+    Raises:
+        ImportError: `tokenizers` is not installed.
     """
     from tokenizers import Regex, normalizers
 
@@ -27,24 +31,42 @@ def normalizer() -> Callable[[str], str]:
         normalizers.Strip(),
         normalizers.Replace(LONE_SPACE, " "),
     ]
-    return normalizers.Sequence(steps).normalize_str
+    normalize: Callable[[str], str] = normalizers.Sequence(steps).normalize_str
+    return normalize
 
 
 def token_key(text: str | None, piece: str | None, normalize: Callable[[str], str]) -> str:
-    """What two tokens must share to be one compressed id; `text` None marks a hole, whose key is empty."""
+    """Return the key of a token: tokens with the same key share a compressed id.
+
+    Args:
+        text: the token decoded alone; None for a hole, whose key is empty.
+        piece: the token as the vocabulary has it; used if the text holds U+FFFD.
+        normalize: the function that makes a key from a text.
+
+    Raises:
+        ValueError: the text holds U+FFFD, and there is no piece.
+    """
     if text is None:
         return ""
     if REPLACEMENT in text:
         if piece is None:
-            raise ValueError(f"the text {text!r} is not valid Unicode, and the token has no piece to tell it by")
+            raise ValueError(f"the text {text!r} holds U+FFFD, so its key is the token's piece, and there is no piece")
         return piece
     return normalize(text) or text
 
 
 def token_map(texts: Sequence[str | None], pieces: Sequence[str | None], normalize: Callable[[str], str]) -> np.ndarray:
-    """Raw id -> compressed id, int32 [n]: new ids count up as keys first appear (DeepSeek's Engram demo).
+    """Return the compressed id of every raw id, int32 [n], as DeepSeek's Engram demo numbers them.
 
-    `texts[i]` is id i decoded on its own, special tokens kept, `pieces[i]` its vocabulary entry; both None for a hole.
+    A key that was not seen before gets the next number.
+
+    Args:
+        texts: id i decoded alone, special tokens kept; None for a hole.
+        pieces: the vocabulary's entry of id i; None for a hole.
+        normalize: the function that makes a key from a text.
+
+    Raises:
+        ValueError: the lists differ in length, or a piece is needed and missing.
     """
     if len(texts) != len(pieces):
         raise ValueError(f"{len(texts)} texts, but {len(pieces)} pieces")

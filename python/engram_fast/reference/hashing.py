@@ -2,9 +2,9 @@
 
     raw ids --compress--> ids --reach, window--> N values per position --mix--> one value per column --modulo--> row
 
-A layout is the parsed layout JSON (a dictionary, as `reference.layouts.preset` returns it). Shapes: L layers, R rows
-of a batch, T tokens, N look-backs (k = 0 is the current token), C columns. Everything is int64 unless a function says
-otherwise.
+A layout is the parsed layout JSON, a dictionary as `reference.layouts.preset` returns it. Shapes: L layers, R rows of
+a batch, T tokens, N look-backs (k = 0 is the current token), C columns. Arrays are int64 if a docstring names no other
+type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .layouts import Layout, token_map_id
+from .document import Layout, token_map_id
 
 INT64_MAX = 2**63 - 1
 
@@ -23,9 +23,11 @@ INT64_MAX = 2**63 - 1
 
 
 def integers(name: str, values: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """`values` as an array of Python integers, so that uint64 and int64 mix without loss.
+    """Return `values` as an array of Python integers, so that uint64 and int64 mix without loss.
 
-    Raises TypeError for anything but integers (bool included), ValueError for a shape other than `shape`.
+    Raises:
+        TypeError: they are not integers; bool is none.
+        ValueError: their shape is not `shape`.
     """
     array = np.asarray(values)
     if array.size == 0 and isinstance(values, (list, tuple)):
@@ -34,22 +36,36 @@ def integers(name: str, values: Any, shape: tuple[int, ...] | None = None) -> np
         raise TypeError(f"{name}: {array.dtype} is not an integer dtype")
     if shape is not None and array.shape != shape:
         raise ValueError(f"{name}: shape {array.shape} differs from {shape}, that of the ids")
-    return array.astype(object)
+    objects: np.ndarray = array.astype(object)
+    return objects
 
 
 def alive_positions(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """bool, the shape of the ids: True takes part; `mask` is bool or 0/1 integers, None for all."""
+    """Return which positions take part, bool in `shape`, which is that of the ids.
+
+    `mask` holds bool or the integers 0 and 1; None keeps every position.
+
+    Raises:
+        TypeError: the mask holds no integers.
+        ValueError: it has another shape or another number.
+    """
     if mask is None:
         return np.ones(shape, dtype=bool)
     mask = np.asarray(mask)
     values = integers("mask", mask if mask.dtype != bool else mask.astype(np.int64), shape)
     if bad := set(values.ravel()) - {0, 1}:
         raise ValueError(f"mask: {min(bad)} is neither 0 nor 1")
-    return np.asarray(values == 1)
+    alive: np.ndarray = values == 1
+    return alive
 
 
 def packed_starts(cu_seqlens: Any, length: int) -> set[int]:
-    """Where the segments of flat ids begin; the bounds begin with 0, never fall and end with `length`."""
+    """Return the positions at which the segments of flat ids begin.
+
+    Raises:
+        TypeError: the bounds are not integers.
+        ValueError: they do not rise from 0 to `length`; equal neighbours are allowed.
+    """
     bounds = list(integers("cu_seqlens", cu_seqlens))
     if not bounds or bounds[0] != 0 or bounds[-1] != length or bounds != sorted(bounds):
         raise ValueError(f"cu_seqlens: {bounds} does not rise from 0 to {length}")
@@ -62,10 +78,13 @@ def packed_starts(cu_seqlens: Any, length: int) -> set[int]:
 def compress(
     layout: Layout, ids: np.ndarray, alive: np.ndarray, lookup: np.ndarray | None, place: Callable[[int, int], str]
 ) -> np.ndarray:
-    """Raw ids -> the values that are multiplied, int64 [R,T]; what is not alive is neither looked up nor checked.
+    """Return the values that are multiplied, int64 [R,T], for raw ids [R,T].
 
-    An id outside 0 <= id < limit is an IndexError (value, place, limit) or enters unmapped, as the layout's "ids"
-    says for the negative and for the too large. No id past 2^63-1 can enter.
+    A position that is not alive gets the fill; its id is neither looked up nor checked. The layout's "ids" decides
+    whether a negative or a too large id is an error or enters unmapped. No id past 2^63-1 enters.
+
+    Raises:
+        IndexError: an id is outside its range; the message names id, place and limit.
     """
     policy = layout["ids"]
     limits = [n for n in (policy["limit"], None if lookup is None else len(lookup)) if n is not None]
@@ -84,11 +103,11 @@ def compress(
 
 
 def reach(layout: Layout, ids: np.ndarray, alive: np.ndarray, segments: np.ndarray, starts: set[int]) -> np.ndarray:
-    """How many consecutive tokens each position may read, itself included, int64 [R,T].
+    """Return the number of tokens that each position may read, itself included, int64 [R,T].
 
-    0 where the position is masked; 1 at a start (the row's, or a packed segment's), at a change of the segment id and
-    after a boundary id, which is compared raw and keeps its own look-back; else one more than the position before. So
-    whatever stops the look-back hides everything older.
+    The number is 0 at a masked position. It is 1 at the start of a row or of a packed segment, at a change of the
+    segment id, and after a boundary id. Elsewhere it is one more than at the position before. So a token that ends the
+    look-back also hides everything older. Boundary ids are compared raw, and keep their own look-back.
     """
     run = np.zeros(ids.shape, dtype=np.int64)
     for r, t in np.ndindex(*ids.shape):
@@ -100,7 +119,7 @@ def reach(layout: Layout, ids: np.ndarray, alive: np.ndarray, segments: np.ndarr
 
 
 def window(values: np.ndarray, run: np.ndarray, fill: int, max_order: int) -> np.ndarray:
-    """w[r,t,k] = values[r,t-k] where k < run[r,t], else fill; int64 [R,T,N]."""
+    """Return w, int64 [R,T,N]: w[r,t,k] is values[r,t-k] if k < run[r,t], else `fill`."""
     w = np.full((*values.shape, max_order), fill, dtype=np.int64)
     for r, t in np.ndindex(*values.shape):
         for k in range(min(int(run[r, t]), max_order)):
@@ -109,17 +128,17 @@ def window(values: np.ndarray, run: np.ndarray, fill: int, max_order: int) -> np
 
 
 def column_orders(layout: Layout) -> list[int]:
-    """The n-gram order of each column."""
+    """Return the n-gram order of each column."""
     if layout["columns"] == "order-major":
         return [order for order in layout["orders"] for _ in range(layout["heads"])]
     return [order for _ in range(layout["heads"]) for order in layout["orders"]]
 
 
 def coefficients(layout: Layout, layer: dict[str, Any]) -> np.ndarray:
-    """What look-back k is multiplied by in each column, int64 [C,N]; 0 where it takes no part.
+    """Return the factor of each look-back in each column, int64 [C,N]; 0 if the column does not read it.
 
-    One multiplier per look-back is spread over the columns: an order n uses the first n, multiplier i with look-back
-    i, or with look-back N-1-i where the layout aligns to the oldest token.
+    A layer with one multiplier for each look-back uses them in all columns: order n takes the first n. Multiplier i
+    belongs to look-back i, or to look-back N-1-i if the layout aligns to the oldest token.
     """
     multipliers = np.array(layer["multipliers"], dtype=np.int64)
     if multipliers.ndim == 2:
@@ -133,22 +152,23 @@ def coefficients(layout: Layout, layer: dict[str, Any]) -> np.ndarray:
 
 
 def mix(w: np.ndarray, coefficient: np.ndarray, how: str, word_bits: int) -> np.ndarray:
-    """XOR or sum of the products over the look-backs, wrapping at `word_bits`, sign-extended to int64; [R,T,C].
+    """Return the XOR or the sum of the products over the look-backs, int64 [R,T,C].
 
-    A coefficient of 0 adds nothing to either. Only the low bits of a wrapped product reach the low bits of the
-    result, so it is enough to cut to 32 bits at the end.
+    Words wrap at `word_bits` and keep their sign. A coefficient of 0 changes neither XOR nor sum. The low 32 bits of
+    the result depend on the low 32 bits of the products alone, so cutting to 32 bits at the end is enough.
     """
     products = w[:, :, None, :].astype(np.uint64) * coefficient.astype(np.uint64)
     mixed = (np.bitwise_xor if how == "xor" else np.add).reduce(products, axis=-1)
+    words: np.ndarray = mixed.view(np.int64)
     if word_bits == 32:
-        return np.asarray((mixed & np.uint64(2**32 - 1)).astype(np.uint32).view(np.int32).astype(np.int64))
-    return np.asarray(mixed.view(np.int64))
+        words = (mixed & np.uint64(2**32 - 1)).astype(np.uint32).view(np.int32).astype(np.int64)
+    return words
 
 
 def layer_rows(layout: Layout, layer: dict[str, Any], w: np.ndarray, add_offsets: bool) -> np.ndarray:
-    """The table rows of one layer, int64 [R,T,C]: floor modulo by column, then the column's offset if asked."""
+    """Return the table rows of one layer, int64 [R,T,C]: floor modulo by column, then the offset if `add_offsets`."""
     mixed = mix(w, coefficients(layout, layer), layout["mix"], layout["word_bits"])
-    rows = np.asarray(np.mod(mixed, np.array(layer["moduli"], dtype=np.int64)))
+    rows: np.ndarray = np.mod(mixed, np.array(layer["moduli"], dtype=np.int64))
     return rows + np.array(layer["offsets"], dtype=np.int64) if add_offsets else rows
 
 
@@ -166,12 +186,25 @@ def hash_rows(
     add_offsets: bool | None = None,
     past: Any = None,
 ) -> np.ndarray:
-    """The table rows of raw ids [B,T] for every layer, int64 [L,B,T,C]; of flat ids [N], int64 [L,N,C].
+    """Return the table rows of raw ids for every layer.
 
-    `lookup` is the token map of a layout that has one. `mask` and `segment_ids` have the shape of the ids.
-    `cu_seqlens` [S+1] cuts flat ids. `past` [B,P] (or [P]) are raw ids that came before, oldest first, alive and in
-    the segment of the first id. `add_offsets` None does as the layout says. Raises TypeError for a dtype, ValueError
-    for a shape or a bad value, IndexError for an id outside its range.
+    Args:
+        layout: the layout.
+        ids: integers [B,T], or flat [N].
+        lookup: the token map, int [n], if the layout has one.
+        mask: bool or 0/1 in the shape of the ids; False takes no part.
+        segment_ids: integers in the shape of the ids; look-back stops at a change.
+        cu_seqlens: the bounds of the segments of flat ids, integers [S+1].
+        add_offsets: whether rows count through all columns; None: as the layout does.
+        past: raw ids [B,P] or [P] that came before, oldest first. All take part, in the segment of the first id.
+
+    Returns:
+        int64 [L,B,T,C], or [L,N,C] for flat ids.
+
+    Raises:
+        TypeError: an argument has a wrong dtype.
+        ValueError: an argument has a wrong shape or value, or the token map is not the layout's.
+        IndexError: an id is outside its range.
     """
     check_token_map(layout, lookup)
     ids = integers("ids", ids)
@@ -207,7 +240,7 @@ def hash_rows(
 
 
 def check_token_map(layout: Layout, lookup: np.ndarray | None) -> None:
-    """Refuses (ValueError) a layout of compressed ids without its token map, and any map that it was not made for."""
+    """Raise ValueError if `lookup` is not the token map that the layout was made for."""
     wanted = layout["token_map"]
     given = None if lookup is None else token_map_id(lookup)
     if given != wanted:
@@ -222,10 +255,21 @@ def stream(
     segment_ids: Iterable[Any] | None = None,
     **options: Any,
 ) -> list[np.ndarray]:
-    """What a streaming hasher must return for chunks [B,t] of ids fed in turn: slices [L,B,t,C] of the whole.
+    """Return the rows of a stream that comes in chunks: slices of the rows of all chunks joined.
 
-    `masks` and `segment_ids` have an entry for each chunk, which may be None. Without a mask all take part. A chunk
-    without segment ids goes on with the segment before it, and chunks before the first segment id belong to that one.
+    Args:
+        layout: the layout.
+        chunks: ids [B,t], oldest chunk first.
+        masks: one mask or None for each chunk; without one all ids take part.
+        segment_ids: one array or None for each chunk. A chunk without segment ids continues the segment before it, and
+            chunks before the first segment id belong to that segment.
+        options: other arguments of `hash_rows`.
+
+    Returns:
+        One int64 [L,B,t,C] for each chunk.
+
+    Raises:
+        TypeError, ValueError, IndexError: as `hash_rows`.
     """
     chunks = [np.asarray(chunk) for chunk in chunks]
     masks = [None] * len(chunks) if masks is None else masks
@@ -248,9 +292,13 @@ def stream(
 
 
 def segments_from_position_ids(position_ids: Any) -> np.ndarray:
-    """Segment ids of packed rows, int64 in the shape [T] or [B,T] of `position_ids`, counting from 0 in each row.
+    """Return the segment ids of packed rows, int64 in the shape [T] or [B,T] of `position_ids`.
 
-    A segment begins where the position id is 0 or is not one more than the id before it.
+    A segment begins at a position id that is 0, or that is not one more than the id before it. The segments of a row
+    are numbered from 0.
+
+    Raises:
+        TypeError: the position ids are not integers.
     """
     positions = integers("position_ids", position_ids)
     begins = np.ones(positions.shape, dtype=bool)

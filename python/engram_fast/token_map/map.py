@@ -1,16 +1,20 @@
-"""`TokenMap`: raw token id to compressed id, a frozen artefact.
+"""`TokenMap`: raw token id to compressed id, frozen.
 
-Models of the Engram family hash *compressed* ids: tokens whose text differs only in case, accents, compatibility
-forms or white space at the edges share one. The key of an id is its decoded text, normalised by :func:`normalize`;
-where the text holds U+FFFD (bytes that are no text by themselves) it is the raw piece; where normalising leaves nothing
-it is the text itself. Compressed ids count up in order of first appearance of the key.
+Models of the Engram family hash *compressed* ids. Tokens share a compressed id if their texts differ only in case,
+accents, compatibility forms or white space at the edges. Every id has a key:
 
-Every id is decoded alone, special tokens kept, without clean-up of spaces. So a decoder that strips one leading space
-gives a lone "▁" the empty key, and in a byte-level vocabulary the letter "æ" shares its id with the byte 0xE6, whose
-piece is that letter: both as the published models have it.
+- its decoded text, normalised by :func:`normalize`;
+- the text itself, if normalising leaves nothing;
+- the raw piece, if the text holds U+FFFD, because the token's bytes are no text by themselves.
 
-The number of compressed ids decides a model's multipliers, and two tokenizers may agree on that number and on nothing
-else: compare maps by `digest` (or ``==``), never by size.
+Compressed ids count up in the order in which keys first appear.
+
+Every id is decoded alone, special tokens kept, without clean-up of spaces. A decoder that strips one leading space
+therefore gives a lone "▁" the empty key. In a byte-level vocabulary the letter "æ" shares its compressed id with the
+byte 0xE6, because the piece of that byte is "æ". The published models do the same.
+
+A model's multipliers depend on the number of compressed ids. Two tokenizers may have equal numbers and different maps,
+so compare maps by `digest` or ``==``, never by size.
 """
 
 from __future__ import annotations
@@ -24,17 +28,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from . import megatron_json
+from .decoding import refuse_surrogates
+from .files import read_file
 from .tokenizers import read_tokenizer
 
 __all__ = ["TokenMap", "normalize"]
 
 
 def normalize(text: str) -> str:
-    """The key normaliser: what the `tokenizers` library's normalizers make of `text`, in the published order.
+    """Return the normalised text, as the normalizers of the `tokenizers` library give it in the published order.
 
-    NFKC, NFD, accents stripped, lower case (character by character, so a final sigma stays as it is elsewhere), runs of
-    space, tab and line breaks to one space, edges stripped, a lone space kept. The result may be empty; a map then
-    takes the text itself.
+    The steps are NFKC, NFD, accents stripped, lower case, runs of space, tab and line breaks to one space, edges
+    stripped. A lone space is kept. Lower case goes character by character, so a final sigma is no special case. The
+    result may be empty; a map then uses the text itself.
 
     >>> normalize("  Café ")
     'cafe'
@@ -45,9 +51,9 @@ def normalize(text: str) -> str:
 class TokenMap(_core.TokenMap):
     """Raw token id to compressed id.
 
-    Made by :meth:`from_tokenizer`, :meth:`from_file`, :meth:`from_pieces`, :meth:`identity`, :meth:`from_lookup` or
-    :meth:`load`; ``TokenMap(other)`` is the same map again and shares its memory. Frozen: it can be shared between
-    threads and processes, pickled, copied, hashed. Two maps are equal when their look-ups are, wherever they come from.
+    :meth:`from_tokenizer`, :meth:`from_file`, :meth:`from_pieces`, :meth:`identity`, :meth:`from_lookup` and
+    :meth:`load` make maps; ``TokenMap(other)`` is the same map and shares its memory. A map never changes: threads and
+    processes can share it, and it can be pickled, copied and hashed. Two maps are equal if their lookups are equal.
 
     >>> token_map = TokenMap.from_pieces(["The", "the", "dog"], ["The", "the", "dog"])
     >>> token_map.compress([[0, 1, 2]])
@@ -58,17 +64,23 @@ class TokenMap(_core.TokenMap):
 
     @classmethod
     def from_tokenizer(cls, tok: Any, *, vocab_size: int | None = None) -> TokenMap:
-        """The map of a loaded tokenizer.
+        """Build the map of a loaded tokenizer.
 
         Args:
-            tok: a `tokenizers.Tokenizer`, a transformers tokenizer (fast: its backend is read; slow: decoded with
-                ``clean_up_tokenization_spaces=False``) or a tiktoken `Encoding` (bytes that are not UTF-8 are told
-                apart as a byte-level tokenizer writes them).
+            tok: one of these, recognised by its methods:
+                a `tokenizers.Tokenizer`;
+                a transformers tokenizer (fast: its backend is read; slow: decoded with
+                ``clean_up_tokenization_spaces=False``);
+                a tiktoken `Encoding` or a mistral_common `Tekkenizer` (bytes that are not UTF-8 get the piece that a
+                byte-level tokenizer writes);
+                a sentencepiece `SentencePieceProcessor` (its `decode` drops control symbols, so they share the empty
+                key);
+                any object with ``len(tok)``, ``tok.decode([id])`` and ``tok.convert_ids_to_tokens(id)``.
             vocab_size: number of raw ids, e.g. the model's padded vocabulary; by default the largest id plus one. Ids
                 that the tokenizer does not know, or cannot decode, are `holes`; they share the empty key.
 
         Raises:
-            TypeError: `tok` is something else.
+            TypeError: `tok` is none of these; :meth:`from_pieces` takes the texts and pieces of any tokenizer.
             ValueError: `vocab_size` would lose an id; the largest id is past 2^26; the tokenizer cannot be read.
 
         >>> from tokenizers import Tokenizer, models
@@ -80,13 +92,20 @@ class TokenMap(_core.TokenMap):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], vocab_size: int | None = None) -> TokenMap:
-        """The map of a `tokenizer.json`, or of the one in a folder; all of it done by the core, in parallel.
+        """Build the map of a tokenizer's file or folder. Nothing is downloaded, and no code beside the file runs.
 
-        Nothing is downloaded and no code beside the file is run. `vocab_size` as in :meth:`from_tokenizer`.
+        Args:
+            path: a `tokenizer.json`, a `tekken.json`, a tiktoken list of ranks (`.tiktoken`), a sentencepiece `.model`
+                (needs the package sentencepiece), or a folder with a `tokenizer.json` or a `tekken.json`. In a folder,
+                the tokens that only `tokenizer_config.json` lists (in older folders `added_tokens.json` and
+                `special_tokens_map.json`) are added as transformers' `AutoTokenizer` adds them. A list of ranks names
+                no special tokens: `vocab_size` makes room for them.
+            vocab_size: as in :meth:`from_tokenizer`.
 
         Raises:
-            OSError: the file cannot be read (FileNotFoundError where it is missing).
+            OSError: the file cannot be read (FileNotFoundError if it is missing).
             ValueError: it is no tokenizer, or `vocab_size` would lose an id.
+            ImportError: it is a sentencepiece model, and the package sentencepiece is not installed.
 
         >>> import tempfile
         >>> from tokenizers import Tokenizer, models
@@ -95,27 +114,32 @@ class TokenMap(_core.TokenMap):
         >>> TokenMap.from_file(folder, vocab_size=4).lookup
         array([0, 0, 1, 1], dtype=int32)
         """
-        return cls(_core.TokenMap.from_file(path, vocab_size))
+        return cls(read_file(path, vocab_size))
 
     @classmethod
     def from_pieces(cls, texts: Sequence[str | None], pieces: Sequence[str | None]) -> TokenMap:
-        """The map of decoded texts and raw pieces, one of each for every raw id.
+        """Build the map of decoded texts and raw pieces, one of each for every raw id.
 
         Args:
-            texts: what each id decodes to by itself; None is a hole.
-            pieces: what the vocabulary calls each id; looked at only where the text holds U+FFFD.
+            texts: each id decoded by itself; None is a hole.
+            pieces: the vocabulary's entry of each id; used only if the text holds U+FFFD.
 
         Raises:
             ValueError: lengths differ, are 0 or past 2^26; a piece is needed and None.
+            UnicodeEncodeError: a string holds half of a surrogate pair, which is no character; the id is named.
 
         >>> TokenMap.from_pieces(["A", None, "a"], ["A", None, "a"]).holes
         [1]
         """
-        return cls(_core.TokenMap.build(texts, pieces))
+        try:
+            return cls(_core.TokenMap.build(texts, pieces))
+        except UnicodeEncodeError:
+            refuse_surrogates(texts=texts, pieces=pieces)
+            raise
 
     @classmethod
     def identity(cls, n: int) -> TokenMap:
-        """The map of `n` ids that changes none: for models that hash raw ids.
+        """Return the map of `n` ids that changes none: for models that hash raw ids.
 
         Raises:
             ValueError: `n` is not in 1 to 2^26.
@@ -127,10 +151,11 @@ class TokenMap(_core.TokenMap):
 
     @classmethod
     def from_lookup(cls, lookup: ArrayLike) -> TokenMap:
-        """The map that a one-dimensional array of integers holds: entry i is the compressed id of raw id i.
+        """Build the map of a one-dimensional array of integers: entry i is the compressed id of raw id i.
 
-        Compressed ids need not be dense: any from 0 to 2^31 - 1 are taken, and `size` is the largest plus one. The
-        numbers are copied.
+        Compressed ids may have gaps: any numbers from 0 to 2^31 - 1 are taken, and `size` is the largest plus one. The
+        multipliers of a layout depend on `size`, but the layout "megatron" counts the different ids, as Megatron does.
+        A layout refuses a map whose `size` exceeds its length. The numbers are copied.
 
         Raises:
             TypeError: the array is not of integers.
@@ -143,12 +168,12 @@ class TokenMap(_core.TokenMap):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, tokenizer: Any = None) -> TokenMap:
-        """The map that :meth:`save` wrote; all of the file is checked, its digest included.
+        """Read the map that :meth:`save` wrote, and check all of the file, its digest included.
 
         Args:
             path: the file.
             tokenizer: a loaded tokenizer (or the path of its `tokenizer.json` or folder) that the map must belong to;
-                the tokenizer's map is built anew and compared by content.
+                its map is built again, and the two are compared by content.
 
         Raises:
             OSError: the file cannot be read.
@@ -171,10 +196,10 @@ class TokenMap(_core.TokenMap):
         return token_map
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the map as one safetensors file.
+        """Write the map as one safetensors file, in one step.
 
-        The file appears in one step: readers see the old one or the new one, several writers do not disturb each
-        other, and an error leaves nothing behind. The same map gives the same bytes.
+        Readers see the old file or the new one, several writers do not disturb each other, and an error leaves nothing
+        behind. The same map gives the same bytes.
 
         Raises:
             OSError: the file cannot be written.
@@ -188,14 +213,15 @@ class TokenMap(_core.TokenMap):
         super().save(path)
 
     def compress(self, ids: ArrayLike) -> NDArray[np.int32]:
-        """Compressed ids of raw ids, in an int32 array of the same shape.
+        """Return the compressed ids of raw ids, an int32 array of the same shape.
 
         Args:
-            ids: any integer array (every dtype, strides, byte order), nested list of ints, or CPU tensor.
+            ids: integers of any shape: an array of any integer dtype, strides and byte order, a nested list of ints,
+                or a CPU tensor.
 
         Raises:
             IndexError: an id is negative or not below ``len(self)``; the message names the first and its place.
-            TypeError: the ids are floats, bools or no numbers.
+            TypeError: the ids are not integers; floats and bools are none.
 
         >>> TokenMap.from_lookup([0, 1, 0]).compress([2, 1])
         array([0, 1], dtype=int32)

@@ -1,4 +1,4 @@
-"""Megatron's JSON token map: written from a `TokenMap`, read with every field checked."""
+"""Write a `TokenMap` as Megatron's JSON token map, and read such a file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["MegatronMap", "read", "write"]
 class MegatronMap:
     """The content of a Megatron token map.
 
-    `layer_multipliers` has one tuple of `max_ngram_order` odd numbers for each of `layer_ids` (one-based there);
-    `pad_token_id` is a raw id, `compressed_pad_token_id` its compressed id.
+    `layer_multipliers` has one tuple of `max_ngram_order` odd numbers for each of `layer_ids`, which Megatron counts
+    from 1. `pad_token_id` is a raw id, `compressed_pad_token_id` its compressed id.
     """
 
     token_map: TokenMap

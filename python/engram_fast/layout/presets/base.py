@@ -192,6 +192,12 @@ class TokenMapNumbers:
         size = _checks.integer("token_map.size", size, 1)
         if len(lookup) != length:
             raise ValueError(f"token_map: its lookup has {len(lookup)} ids, but its length is {length}")
+        if size > length:
+            raise ValueError(
+                f"token_map.size: the largest compressed id is {size - 1}, but there are {length} raw ids; a layout "
+                "takes no compressed id beyond them: number the ids without gaps, as "
+                "TokenMap.from_lookup(numpy.unique(lookup, return_inverse=True)[1]) does"
+            )
         return TokenMapNumbers(digest, length, size, lookup)
 
     def identity(self) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from ... import _core
 from ..._checks import INT32_MAX
 from .base import MAX_ORDER, MAX_SIZE, Parameters, Preset, TokenMapNumbers, document, layer
@@ -51,6 +53,7 @@ def _demo(
     adds_offsets: bool = False,
     negative: str = "error",
     word_bits: int = 64,
+    counts_different_ids: bool = False,
 ) -> dict[str, Any]:
     assert token_map is not None
     max_order = parameters.integer("max_ngram_size", 2, MAX_ORDER)
@@ -67,7 +70,7 @@ def _demo(
         heads,
         layer_ids,
         max_order=max_order,
-        compressed_size=token_map.size,
+        compressed_size=len(np.unique(token_map.lookup)) if counts_different_ids else token_map.size,
         seed=parameters.seed(),
         word_bits=word_bits,
     )
@@ -145,7 +148,8 @@ def _use_num_embeddings(parameters: Parameters, layers: Sequence[dict[str, Any]]
 
 
 DEMO_V1 = Preset("engram-demo-v1", _DEMO, partial(_demo, negative="enter"), compressed=True)
-MEGATRON = Preset("megatron", _DEMO, _demo, compressed=True)
+#: Megatron counts the different compressed ids: fewer than the largest plus one if the token map has gaps.
+MEGATRON = Preset("megatron", _DEMO, partial(_demo, counts_different_ids=True), compressed=True)
 TILEKERNELS = Preset("tilekernels", _DEMO, partial(_demo, adds_offsets=True), compressed=True)
 #: Everything in int32: not compatible with DeepSeek's checkpoints.
 MAXTEXT_INT32 = Preset("maxtext-int32", _DEMO, partial(_demo, negative="enter", word_bits=32), compressed=True)
