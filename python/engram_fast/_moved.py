@@ -1,7 +1,7 @@
-"""Old module names: importing one gives the module that has its content now.
+"""Old module names: importing an old name gives the module that holds its content now.
 
-The table is the only record of a move. A finder instead of a file for each name keeps the folders free of stubs, and
-the two names give one module object, so that pickles and patches by the old name reach the code that runs.
+A finder reads this table, so no folder needs a stub file for each old name. Both names give one module object: pickles
+and patches by the old name reach the code that runs.
 """
 
 from __future__ import annotations
@@ -41,28 +41,31 @@ MOVED = {
 
 
 class _Finder:
-    """Finds an old name, and loads it by importing the new one."""
+    """A finder and loader of old names, which imports the new ones."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return a spec for an old name of this package; None for every other name."""
         package, _, rest = name.partition(".")
         if package != __package__ or rest not in MOVED:
             return None
-        # `importlib.abc`, whose classes the type wants, takes as long to import as half of this package.
+        # A `Loader` would have to inherit from `importlib.abc`, whose import takes half as long as this package's.
         return ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module of the new name."""
         module = importlib.import_module(f"{__package__}.{MOVED[spec.name.partition('.')[2]]}")
-        # The import system writes the old name's spec onto the module that it gets: the module keeps its own.
+        # The import system overwrites the module's spec with the old name's; `exec_module` restores it.
         spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec back; its code has run."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
 
 
 def install() -> None:
-    """Make the old names importable, once."""
+    """Make the old names importable; a second call changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 

@@ -15,15 +15,24 @@ _TOKEN_IDS = ("ids", "ids_so_far", "history")
 
 
 def as_integers(values: Any, name: str, bools: bool) -> np.ndarray:
-    """Return `values` as a base-class ndarray of integers (or booleans, where `bools` says so), not copied if possible.
+    """Return `values` as an ndarray of the base class, without a copy if possible.
 
-    Takes nested lists of ints, memory maps and other ndarray subclasses, CPU torch tensors, and anything with the
-    buffer, array-interface or DLPack protocol. Raises TypeError for other element types, for tensors that are not in
-    host memory and for masked arrays; ValueError for ragged lists; and for Python ints past 64 bits ValueError too, or
-    IndexError where they are token ids.
+    Args:
+        values: integers of any width and shape: nested lists of ints, memory maps and other subclasses of ndarray, CPU
+            torch tensors, and every object with the buffer, array-interface or DLPack protocol.
+        name: the caller's name for them, with which errors begin.
+        bools: accept booleans too.
+
+    Returns:
+        An array in the shape and dtype of `values`; int64 for lists.
+
+    Raises:
+        TypeError: the elements are no integers, a tensor is not in host memory, or the array is masked.
+        ValueError: the rows of a list differ in length, or a Python int does not fit 64 bits.
+        IndexError: a Python int does not fit 64 bits and `name` stands for token ids.
     """
     if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name}: a masked array is ambiguous here; pass its data, and mask=~{name}.mask for its mask")
+        raise TypeError(f"{name}: a masked array has two meanings here; pass its data, and mask=~{name}.mask")
     if isinstance(values, np.ndarray):
         array = values.view(np.ndarray)
     elif isinstance(values, (str, bytes, bytearray, dict, set)) or values is None:
@@ -53,14 +62,14 @@ def segments_from_position_ids(
 
     Args:
         position_ids: any integers, `[N]` or `[B, T]`.
-        dtype: int64 or int32. Writing fresh int64 takes several times as long for 100000 positions and more.
+        dtype: int64 or int32; int64 takes several times as long from 100000 positions on.
 
     Returns:
-        `dtype` in the same shape.
+        Segment ids of this dtype, in the shape of `position_ids`.
 
     Raises:
-        TypeError: they are no integers.
-        ValueError: another number of dimensions.
+        TypeError: `position_ids` are no integers.
+        ValueError: they have another number of dimensions.
 
     >>> segments_from_position_ids([0, 1, 2, 0, 1, 0]).tolist()
     [0, 0, 0, 1, 1, 2]
@@ -68,12 +77,12 @@ def segments_from_position_ids(
     positions = as_integers(position_ids, "position_ids", False)
     if positions.ndim not in (1, 2):
         raise ValueError(f"position_ids: expected [N] or [B, T], got the shape {list(positions.shape)}")
-    # Compared as one flat row: NumPy takes twice as long over the strided views of a short-rowed table.
+    # One flat row: NumPy takes twice as long over the strided views of a table with short rows.
     flat = np.ascontiguousarray(positions).reshape(-1)
     begins = np.zeros(flat.shape, dtype=bool)
     new, old = flat[1:], flat[:-1]
     np.not_equal(new - old, 1, out=begins[1:])
-    # The difference wraps, so the largest number seems to go on to the smallest: to 0, or to one whose double is 0 too.
+    # The difference wraps: the smallest number seems to follow the largest. It is 0, or its double wraps to 0.
     begins[1:] |= (new if flat.dtype.kind == "u" else new << 1) == 0
     table: np.ndarray = begins.reshape(positions.shape)
     table[..., :1] = False
@@ -112,10 +121,11 @@ def _refuse_past_64_bits(values: Any, name: str) -> None:
         if not -(2**63) <= value < 2**63:
             error = IndexError if name in _TOKEN_IDS else ValueError
             what = "token id " if name in _TOKEN_IDS else f"{name}: "
-            raise error(f"{what}{_shown(value)} at {_place(index)} is outside 64 bits")
+            raise error(f"{what}{_shown(value)} at {place(index)} is outside 64 bits")
 
 
-def _place(index: tuple[int, ...]) -> str:
+def place(index: tuple[int, ...]) -> str:
+    """Return an id's place in words, for messages: "row 3, column 17", or "position 5" in flat ids."""
     if len(index) == 2:
         return f"row {index[0]}, column {index[1]}"
     return f"position {index[0] if index else 0}" if len(index) < 2 else f"index {list(index)}"

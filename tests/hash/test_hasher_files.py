@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,6 +36,8 @@ def test_loading_what_was_saved_is_the_same_hasher(hasher: NgramHasher, tmp_path
     assert type(again) is NgramHasher
     assert (again.layout, again.token_map) == (hasher.layout, hasher.token_map)
     np.testing.assert_array_equal(again.hash_batch(IDS), hasher.hash_batch(IDS))
+    assert again == hasher
+    assert hash(again) == hash(hasher)
 
 
 def test_saving_over_another_hasher_leaves_nothing_of_it(tmp_path: Path) -> None:
@@ -176,3 +179,41 @@ def test_a_folder_that_cannot_be_is_an_os_error(tmp_path: Path) -> None:
             compressed(20).save(wrong)
         with pytest.raises(TypeError):
             NgramHasher.load(wrong)
+
+
+@pytest.mark.parametrize("hasher", [compressed(20), raw()], ids=["compressed", "raw"])
+def test_a_tampered_layout_is_refused(hasher: NgramHasher, tmp_path: Path) -> None:
+    hasher.save(tmp_path)
+    file = tmp_path / LAYOUT
+    saved = file.read_text()
+    document = json.loads(saved)
+    assert document["digest"] == hasher.layout.digest
+    multiplier = str(document["layers"][0]["multipliers"][0])
+    changes = [
+        saved.replace(multiplier, str(int(multiplier) + 2)),
+        json.dumps(document | {"fill": document["fill"] + 1}),
+        json.dumps(document | {"adds_offsets": not document["adds_offsets"]}, indent=2) + "\n",
+        json.dumps(document | {"digest": "0" * 64}),
+        json.dumps(document | {"digest": ""}),
+    ]
+    for text in changes:
+        assert text != saved
+        file.write_text(text)
+        with pytest.raises(ValueError, match=rf"{LAYOUT}: digest: .*changed"):
+            NgramHasher.load(tmp_path)
+    file.write_text(json.dumps(document, indent=2))
+    assert NgramHasher.load(tmp_path) == hasher, "only the white space differs"
+    file.write_text(json.dumps(document | {"name": "mine"}))
+    assert NgramHasher.load(tmp_path) == hasher, "the name is no number"
+
+
+def test_a_layout_that_an_older_release_saved_still_loads(tmp_path: Path) -> None:
+    for hasher in (compressed(20), raw()):
+        hasher.save(tmp_path)
+        (tmp_path / LAYOUT).write_text(hasher.layout.to_json())
+        assert NgramHasher.load(tmp_path) == hasher
+
+
+def test_the_saved_layout_is_a_layouts_json_too(tmp_path: Path) -> None:
+    raw().save(tmp_path)
+    assert HashLayout.from_json((tmp_path / LAYOUT).read_text()) == raw().layout

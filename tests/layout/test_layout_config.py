@@ -55,7 +55,7 @@ def test_configurations_are_frozen_copies() -> None:
         ("engram_vocab_size", [97, 0], ValueError),
         ("engram_vocab_size", 97, TypeError),
         ("max_ngram_size", 1, ValueError),
-        ("max_ngram_size", 9, ValueError),
+        ("max_ngram_size", 17, ValueError),
         ("max_ngram_size", 3.0, TypeError),
         ("n_embed_per_ngram", 0, ValueError),
         ("n_embed_per_ngram", 509, ValueError),

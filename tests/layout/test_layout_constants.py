@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 import layout_tools as tools
 import numpy as np
 import pytest
-from engram_fast import HashLayout, _core, presets
+from engram_fast import HashLayout, _core, presets, reference
+from engram_fast.layout.presets import PRESETS, PresetName
 from layout_tools import Map, identity, preset, token_map
 
 SMALL = {"engram_vocab_size": [97, 97], "n_head_per_ngram": 2, "pad_id": 0}
@@ -19,7 +21,13 @@ def small(**overrides) -> HashLayout:
 
 def test_names_of_the_presets() -> None:
     names = "engram-demo-v1 deepseek-v4.1 qwen-ple longcat nanbeige blt onnxruntime tilekernels engram-peft megatron"
-    assert presets() == HashLayout.presets() == [*names.split(), "maxtext-int32"]
+    assert presets() == [*names.split(), "maxtext-int32"]
+
+
+def test_the_type_of_the_names_equals_the_table() -> None:
+    assert get_args(PresetName) == tuple(PRESETS)
+    assert set(PRESETS) == set(reference.PRESETS)
+    assert all(preset.name == name for name, preset in PRESETS.items())
 
 
 def test_multipliers_of_a_thousand_ids() -> None:

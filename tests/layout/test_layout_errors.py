@@ -23,7 +23,7 @@ def rows(*columns: tuple[str, str, list[Any]]) -> list[Any]:
 
 DEMO_WRONG: list[tuple[str, list[Any]]] = [
     ("engram_vocab_size", [[], [97], [97, 97, 97], [97, 0], [97, -1], [2**62, 97], [97, 10**400], [97] * 5000]),
-    ("max_ngram_size", [1, 0, -1, 9, HUGE, 2**200]),
+    ("max_ngram_size", [1, 0, -1, 17, HUGE, 2**200]),
     ("n_head_per_ngram", [0, -8, HUGE, 2**62, 4097]),
     ("layer_ids", [[], [1, 1], [-1], [3, 1, 3], [2**63], list(range(4097)), [*range(4000, 0, -1), -5]]),
     ("pad_id", [-1, 1000, 2**63, 10**30]),
@@ -53,7 +53,7 @@ def refuses(name: str, field: str, value: Any, kind: type[Exception] = ValueErro
     rows(
         ("deepseek-v4.1", "engram_layer_ids", [[], [1, 1], [-1, 14], [1, 14, 14]]),
         ("deepseek-v4.1", "engram_num_embeddings", [[1, 2], [384006168], [384016682, 384006168], [], [0, 0], [-1, 5]]),
-        ("deepseek-v4.1", "engram_max_ngram_size", [1, 9]),
+        ("deepseek-v4.1", "engram_max_ngram_size", [1, 17]),
         ("deepseek-v4.1", "engram_vocab_size", [0, -5, 2**62, 2**60 + 1]),
         ("deepseek-v4.1", "engram_n_heads", [0, HUGE]),
         ("deepseek-v4.1", "engram_head_dim", [0, -1]),
@@ -65,7 +65,7 @@ def refuses(name: str, field: str, value: Any, kind: type[Exception] = ValueErro
         ("qwen-ple", "ngram_vocab_size_base", [0, -1, 2**62]),
         ("qwen-ple", "ngram_size", [1, 0, 17, HUGE]),
         ("qwen-ple", "heads_per_ngram", [0, HUGE]),
-        ("qwen-ple", "eos_token_id", [-1, 248320]),
+        ("qwen-ple", "eos_token_id", [2**63, -(2**63) - 1]),
         ("qwen-ple", "ple_layer_index", [-1, HUGE, 2**62]),
         ("qwen-ple", "make_ngram_vocab_size_divisible_by", [0, -128, 2**62]),
         ("qwen-ple", "layer_id", [-1, [], [1, 2]]),

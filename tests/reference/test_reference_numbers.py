@@ -135,7 +135,7 @@ def test_deepseek_v41_checks_what_the_configuration_claims() -> None:
     assert [layer["rows"] for layer in layout["layers"]] == [384006168, 384016682]
     assert multipliers(layout)[1] == [76632096046245, 4839876093313, 35959672319349, 73987337458391]
     with pytest.raises(ValueError, match="engram_num_embeddings"):
-        preset("deepseek-v4.1", lookup=np.arange(99092), engram_num_embeddings=[384006168, 384016683])
+        preset("deepseek-v4.1", lookup=np.arange(99092), engram_num_embeddings=[384006168, 384016681])
     with pytest.raises(ValueError, match="engram_compressed_vocab_size"):
         preset("deepseek-v4.1", lookup=np.arange(99091))
 

@@ -1,4 +1,4 @@
-"""Which tokens an n-gram consists of, for what explains hashes: the window of the core, said again in NumPy."""
+"""The tokens that an n-gram consists of: the core's window once more in NumPy, for people to look at."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reach(
     segment_ids: NDArray[Any] | None = None,
     cu_seqlens: NDArray[Any] | None = None,
 ) -> NDArray[np.int64]:
-    """How many consecutive tokens each position of `ids` [B, T] may read, itself included; 0 where it is masked."""
+    """Return how many consecutive tokens each position of `ids` [B, T] may read, itself included; 0 if it is masked."""
     begins = np.zeros(ids.shape, dtype=bool)
     begins[:, :1] = True
     if hasher.layout.boundary_ids:
@@ -38,7 +38,10 @@ def reach(
 
 
 def look_backs_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
-    """Which look-backs an order reads, the oldest first: its last tokens, or the oldest of the window."""
+    """Return the look-backs that an order reads, oldest first: 0 is the current token.
+
+    These are the newest tokens of the window, or its oldest ones if the layout aligns orders to the oldest token.
+    """
     oldest = order - 1 if hasher.layout.align == "newest" else hasher.layout.max_order - 1
     return tuple(range(oldest, oldest - order, -1))
 
@@ -51,7 +54,10 @@ def columns_of_order(hasher: NgramHasher, order: int) -> tuple[int, ...]:
 def ngram(
     hasher: NgramHasher, ids: NDArray[Any], t: int, run: int, look_backs: tuple[int, ...]
 ) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
-    """Raw ids (None out of reach) and values of the n-gram at position `t`."""
+    """Return the n-gram at position `t`, which may read `run` tokens: its raw ids, and the values that are hashed.
+
+    A raw id is None if its look-back is out of reach; its value is then the layout's fill.
+    """
     layout, token_map = hasher.layout, hasher.token_map
     raw = tuple(int(ids[t - k]) if k < run else None for k in look_backs)
 
@@ -66,7 +72,11 @@ def ngram(
 
 
 def decoder(decode: Any) -> Callable[[tuple[int | None, ...]], str | None]:
-    """From an n-gram to its text."""
+    """Return a function from an n-gram's raw ids to its text; the text is None if `decode` is.
+
+    Raises:
+        TypeError: `decode` is neither a function nor has a method `decode`.
+    """
     if decode is None:
         return lambda raw: None
     if not callable(getattr(decode, "decode", None)):
@@ -78,7 +88,7 @@ def decoder(decode: Any) -> Callable[[tuple[int | None, ...]], str | None]:
         known = [token for token in raw if token is not None]
         try:
             return str(decode.decode(known, skip_special_tokens=False))
-        except TypeError:  # a decoder without that option, which drops nothing
+        except TypeError:  # the decoder lacks that option, and drops nothing
             return str(decode.decode(known))
 
     return text

@@ -1,4 +1,4 @@
-"""What a hash means: the n-grams behind the rows of given tokens, and the n-grams of a corpus behind a given row."""
+"""The n-grams behind rows: those of some tokens with the rows that they read, and those of a corpus that read a row."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class TracedNgram:
     look_backs: tuple[int, ...]
     """How far back each token stands; 0 is the token at `place`."""
     ids: tuple[int | None, ...]
-    """Raw ids; None where the look-back is out of reach."""
+    """Raw ids; None if the look-back is out of reach."""
     values: tuple[int, ...]
-    """What enters the products: compressed ids, or the layout's fill where the look-back is out of reach."""
+    """The values that are hashed: compressed ids, or the layout's fill if the look-back is out of reach."""
     text: str | None
     """The ids in reach as text; None without a decoder."""
     columns: tuple[int, ...]
-    """The columns that this n-gram decides, one per head."""
+    """The columns that hash this n-gram, one per head."""
     rows: tuple[int, ...]
     """The table row of each of these columns."""
 
@@ -51,7 +51,7 @@ class TracedNgram:
 
 @dataclass(frozen=True)
 class RowReader:
-    """An n-gram that reads the row in question, and how often it occurs. Fields as in `TracedNgram`."""
+    """An n-gram that reads a row, and the number of times that it occurs; fields as in `TracedNgram`."""
 
     layer: int
     column: int
@@ -73,13 +73,13 @@ def trace(
     segment_ids: ArrayLike | None = None,
     cu_seqlens: ArrayLike | None = None,
 ) -> list[TracedNgram]:
-    """The n-gram of every position, layer and order, with its rows; for looking at, not for speed.
+    """Return the n-gram of every position, layer and order with its rows, for people to look at; it is slow.
 
     Args:
         ids: raw ids, `[N]` or `[B, T]`.
         hasher: the hasher.
-        decode: what turns a list of raw ids into text: a function, or an object with such a method `decode`, which
-            every tokenizer has.
+        decode: a function from a list of raw ids to text, or an object with such a method `decode`, which every
+            tokenizer has.
         layers: as in `NgramHasher.hash_batch`.
         add_offsets: likewise.
         mask: likewise.
@@ -87,10 +87,10 @@ def trace(
         cu_seqlens: likewise.
 
     Returns:
-        Positions in order; for each the layers, and for each of them the orders, ascending.
+        The n-grams by position, then by layer as in `layers`, then by ascending order.
 
     Raises:
-        The errors of `hash_batch`.
+        TypeError: `hasher` is no `NgramHasher`, or `decode` no decoder; and the errors of `hash_batch`.
 
     >>> import engram_fast as ef
     >>> layout = ef.HashLayout.preset("qwen-ple", ngram_vocab_size_base=100, heads_per_ngram=1)
@@ -138,24 +138,28 @@ def find_row(
     add_offsets: bool | None = None,
     chunk_tokens: int = 1 << 20,
 ) -> list[RowReader]:
-    """The n-grams of a corpus that read `row` of `layer`, the most frequent first: what shares a row by collision.
+    """Return the n-grams of a corpus that read `row` of `layer`, the most frequent first: those that collide there.
 
-    Those that occur equally often are in order of layer, column and ids.
+    N-grams that occur equally often are in order of layer, column and ids.
 
     Args:
         corpus: raw ids: one document `[N]`, documents of equal length `[B, T]`, or any iterable of documents `[N]`,
             which may be lazy: about `chunk_tokens` tokens are held at a time.
         hasher: the hasher.
-        row: of the table that all columns share where rows carry offsets, else of each column's own table.
+        row: a row of the joint table if rows carry offsets, else of each column's own table.
         layer: a layer id, or several.
-        column: look at this column alone; None looks at all.
+        column: the only column to look at; None looks at all.
         decode: as in `trace`.
-        add_offsets: whether `row` counts through the layer's columns; None does as the layout does.
-        chunk_tokens: how many tokens are hashed at once.
+        add_offsets: whether `row` counts through the joint table; None does as the layout does.
+        chunk_tokens: the number of tokens to hash at once.
+
+    Returns:
+        The n-grams with their counts; an empty list if none reads the row.
 
     Raises:
-        IndexError: a row or column that the layer does not have; a token id outside its range.
-        ValueError: another layer; a document of more than one dimension in an iterable.
+        IndexError: the layer has no such row or column; a token id is outside its range.
+        ValueError: the layout has no such layer; a document of an iterable has more than one dimension.
+        TypeError: an argument has a wrong type.
 
     >>> import engram_fast as ef
     >>> layout = ef.HashLayout.preset("qwen-ple", ngram_vocab_size_base=100, heads_per_ngram=1)
@@ -197,7 +201,7 @@ def find_row(
 
 
 def _columns_with(hasher: NgramHasher, layer: int, row: int, add_offsets: bool, column: int | None) -> list[int]:
-    """The columns of which `row` is one, or the one of them that was asked for."""
+    """Return the columns whose tables have `row`; only `column`, unless it is None."""
     layout = hasher.layout
     first = layout.offsets[layer] if add_offsets else np.zeros(layout.columns, dtype=np.int64)
     inside = (first <= row) & (row < first + layout.moduli[layer])
@@ -207,7 +211,7 @@ def _columns_with(hasher: NgramHasher, layer: int, row: int, add_offsets: bool, 
 def _ngrams_at(
     hasher: NgramHasher, ids: NDArray[Any], hits: NDArray[Any], run: NDArray[Any], column: int
 ) -> Iterator[tuple[tuple[tuple[int | None, ...], tuple[int, ...]], int]]:
-    """The n-grams of `column` at the positions `hits`, with their counts: equal ones meet before Python sees them."""
+    """Yield the n-grams of `column` at the positions `hits` with their counts; NumPy counts equal ones."""
     look_backs = np.array(look_backs_of_order(hasher, hasher.layout.column_orders[column]))
     reached = look_backs < run[hits, None]
     windows = np.where(reached, ids[np.maximum(hits[:, None] - look_backs, 0)], 0)
@@ -217,7 +221,7 @@ def _ngrams_at(
 
 
 def _chunks(corpus: Any, size: int, halo: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_]]]:
-    """Flat ids, their `cu_seqlens`, and which of them are new: not a part's left context, which was seen before."""
+    """Yield flat ids, their `cu_seqlens`, and whether each id is new: the left context of a part was counted before."""
     pieces: list[NDArray[Any]] = []
     news: list[NDArray[np.bool_]] = []
     total = 0

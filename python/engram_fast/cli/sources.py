@@ -128,13 +128,14 @@ def read_layout(
     from .. import HashLayout
     from ..layout.demo_config import parse_config
     from ..layout.model_config import read_config
+    from ..layout.presets import find
 
     if (name is None) == (config is None):
         raise ValueError("--layout and --config: one of the two is needed, not both")
     overrides = read_parameters(parameters)
     try:
         if name is not None and not _is_file_name(name):
-            return HashLayout.preset(name, token_map=token_map, **overrides)
+            return HashLayout.preset(find(name).name, token_map=token_map, **overrides)
         if overrides:
             raise ValueError("--set: for presets only; a file has its own numbers")
         if name is not None:

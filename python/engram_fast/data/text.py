@@ -154,7 +154,7 @@ class _Growing:
 
     def __init__(self, hasher: NgramHasher, options: RowOptions, characters: int | None) -> None:
         self._hasher = _checks.hasher(hasher)
-        self._options = {name: value for name, value in options.items() if name != "dtype"}
+        self._options: dict[str, Any] = {name: value for name, value in options.items() if name != "dtype"}
         self._characters, self._seen = characters, 0
         self._lengths: list[int] = []
         self._used = 0

@@ -1,4 +1,4 @@
-"""The folder that holds a hasher beside a checkpoint: two files, replaced so that a crash leaves a hasher in it."""
+"""The folder of a saved hasher: a layout and a token map, replaced so that a crash leaves a whole hasher in it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _BY_CONTENT = re.compile(r"engram_token_map\.[0-9a-f]{64}\.safetensors")
 def save(folder: Path, layout: HashLayout, token_map: TokenMap | None) -> None:
     """Write both files.
 
-    Two cannot be replaced at once, so the layout's replacement is what counts: the token maps of both layouts, the old
-    and the new one, can be found by their content before and after it.
+    A file system replaces one file at a time. Until the layout's file is replaced, `load` finds the old hasher, and
+    then the new one: the folder holds the token maps of both, in files that are named by their content.
     """
     folder.mkdir(parents=True, exist_ok=True)
     token_map_file = folder / TOKEN_MAP_FILE
@@ -27,9 +27,9 @@ def save(folder: Path, layout: HashLayout, token_map: TokenMap | None) -> None:
         token_map.save(folder / _by_content(token_map.digest))
     else:
         _set_aside(token_map_file)
-    _core.write_atomically(folder / LAYOUT_FILE, layout.to_json().encode())
+    _core.write_atomically(folder / LAYOUT_FILE, layout.to_json_with_digest().encode())
     if token_map is not None:
-        # Written again, not renamed: another process that saves the same may have renamed or removed it.
+        # Write it again rather than rename it: another process that saves the same hasher may have removed it.
         token_map.save(token_map_file)
     for file in folder.iterdir():
         if _BY_CONTENT.fullmatch(file.name) and file.is_file():
@@ -37,7 +37,7 @@ def save(folder: Path, layout: HashLayout, token_map: TokenMap | None) -> None:
 
 
 def load(folder: Path) -> tuple[HashLayout, TokenMap | None]:
-    """Read both files; no token map where there is none, which only a layout for raw ids accepts."""
+    """Read both files; the token map is None if the folder has none, which only a layout of raw ids accepts."""
     layout = _read_layout(folder / LAYOUT_FILE)
     for file in _token_map_files(folder, layout):
         with suppress(FileNotFoundError):
@@ -46,7 +46,7 @@ def load(folder: Path) -> tuple[HashLayout, TokenMap | None]:
 
 
 def token_map_file(folder: Path) -> Path | None:
-    """The file of the token map that `load` would read."""
+    """Return the file of the token map that `load` would read; None if there is none."""
     layout = _read_layout(folder / LAYOUT_FILE) if (folder / LAYOUT_FILE).is_file() else None
     return next((file for file in _token_map_files(folder, layout) if file.is_file()), None)
 
@@ -59,7 +59,7 @@ def _read_layout(file: Path) -> HashLayout:
 
 
 def _token_map_files(folder: Path, layout: HashLayout | None) -> list[Path]:
-    """Where the token map may be, best first. By content it is there only if a save did not finish."""
+    """Return the files that may hold the token map, best first; the first exists only if a save did not finish."""
     digest = None if layout is None else layout.token_map_digest
     names = ([] if digest is None else [_by_content(digest)]) + [TOKEN_MAP_FILE]
     return [folder / name for name in names]
@@ -70,7 +70,7 @@ def _by_content(digest: str) -> str:
 
 
 def _set_aside(token_map_file: Path) -> None:
-    """Rename a saved map so that only a layout that was made for it finds it; remove a damaged one."""
+    """Rename a saved map after its content, so that only its own layout finds it; remove a damaged one."""
     with suppress(FileNotFoundError):
         try:
             token_map_file.replace(token_map_file.parent / _by_content(TokenMap.load(token_map_file).digest))

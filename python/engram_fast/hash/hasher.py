@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class NgramHasher(_core.Hasher):
     """A layout and its token map, prepared and frozen; safe to share between threads and to send to processes.
 
-    `layout` is a `HashLayout`; `token_map` is the `TokenMap` that the layout was made for, or None if the layout hashes
-    raw ids. A missing map, a needless one or another one is a ValueError that names `token_map`.
+    `layout` is a `HashLayout`; `token_map` is the `TokenMap` whose ids the layout hashes, or None if it hashes raw ids.
+    A missing, needless or wrong map is a ValueError that names `token_map`. Two hashers are equal if their layouts and
+    token maps are: they give the same rows, whatever their kernels.
 
     >>> import engram_fast as ef
     >>> token_map = ef.TokenMap.identity(1000)
@@ -39,22 +40,27 @@ class NgramHasher(_core.Hasher):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # the core does not know these classes; it returns the objects that it was made from
+    if TYPE_CHECKING:  # the core returns the objects that it was built from, and does not know their classes
 
         @property
         def layout(self) -> HashLayout:
-            """The layout that the hasher was made from."""
+            """The hasher's layout."""
             ...
 
         @property
         def token_map(self) -> TokenMap | None:
-            """The token map that the hasher was made from; None if the layout hashes raw ids."""
+            """The hasher's token map; None if the layout hashes raw ids."""
             ...
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the layout's numbers and of the token map's look-up; the core's own tables add about as many."""
+        return self.layout.nbytes + (0 if self.token_map is None else self.token_map.lookup.nbytes)
 
     def hash(self, ids: Any) -> dict[int, NDArray[np.int64]]:
         """Return `{layer: rows}` as the published demo does: int64 `[B, T, C]` for ids `[B, T]`, `[N, C]` for flat ids.
 
-        The rows include offsets if the layout adds them. Errors: see `hash_batch`.
+        The rows include offsets if the layout adds them. The errors are those of `hash_batch`.
         """
         rows = self.hash_batch(ids, dtype=np.int64)
         return dict(zip(self.layout.layer_ids, rows, strict=True))
@@ -62,7 +68,7 @@ class NgramHasher(_core.Hasher):
     def map_batch(self, batch: Any, **options: Unpack[MapOptions]) -> Any:
         """Return a batch of columns with the column `engram_rows`, for `Dataset.map(..., batched=True)`.
 
-        The same as `engram_fast.data.map_batch(batch, self, **options)`, which lists the kinds of batches.
+        The same as `engram_fast.data.map_batch(batch, self, **options)`, whose docstring lists the kinds of batches.
         """
         from ..data import map_batch
 
@@ -92,9 +98,18 @@ class NgramHasher(_core.Hasher):
 
         Raises:
             FileNotFoundError: the folder holds no layout.
-            ValueError: a file is damaged (the message names it), or the two files do not match.
+            ValueError: a file is damaged or was changed after it was saved (the message names it), or the two files do
+                not match.
         """
         return cls(*files.load(Path(folder)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NgramHasher):
+            return NotImplemented
+        return self.layout == other.layout and self.token_map == other.token_map
+
+    def __hash__(self) -> int:
+        return hash((self.layout, self.token_map))
 
     def __repr__(self) -> str:
         return f"NgramHasher({self.layout!r}, token_map={self.token_map!r}, kernel={self.kernel!r})"

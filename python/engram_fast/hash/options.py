@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class RowOptions(TypedDict, total=False):
-    """The rows that a caller wants: which layers, as which numbers, by how many threads."""
+    """The rows that a caller wants: the layers, the dtype, with or without offsets; and the number of threads."""
 
     layers: Sequence[int] | None
     dtype: DTypeLike | None
@@ -19,7 +19,7 @@ class RowOptions(TypedDict, total=False):
 
 
 class Boundaries(TypedDict, total=False):
-    """The places in a batch at which look-back stops, each in the shape of the ids."""
+    """The places in a batch at which look-back stops; each array has the shape of the ids."""
 
     mask: ArrayLike | None
     segment_ids: ArrayLike | None

@@ -26,24 +26,27 @@ def hash_slice(
     segment_ids_before: ArrayLike | None = None,
     **options: Any,
 ) -> NDArray[np.int32] | NDArray[np.int64]:
-    """The rows of `ids`, a slice of longer sequences, as hashing the whole would give them.
+    """Return the rows of `ids`, a slice of longer sequences, equal to those of hashing the whole sequences.
 
-    For context parallelism: each rank hashes its own tokens, and needs of its left neighbour only the last N - 1 tokens
-    (N is ``hasher.layout.max_order``; more do no harm), or as many as there are where the sequence has just begun.
+    For context parallelism: a rank hashes its own tokens, and needs only the last N - 1 tokens of its left neighbour
+    (N is ``hasher.layout.max_order``; more do no harm), or fewer if the sequence has fewer.
 
     Args:
         ids: raw ids `[B, T]` (or `[T]`).
         hasher: the hasher.
         before: the raw ids in front of them, `[B, H]` (or `[H]`), oldest first; None or no columns at the very start.
         mask_before: the mask of `before`, in its shape.
-        segment_ids_before: the segment ids of `before`, in its shape; given where `segment_ids` is.
-        **options: those of `NgramHasher.hash_batch` for `ids` (`mask`, `segment_ids`, `out`, `dtype`, …) but
-            `cu_seqlens`: a packed sequence that is cut into slices is told apart by segment ids.
+        segment_ids_before: the segment ids of `before`, in its shape; they go with `segment_ids`.
+        **options: the options of `NgramHasher.hash_batch` for `ids`, without `cu_seqlens`: segment ids tell the
+            documents of a packed sequence apart, on every rank.
+
+    Returns:
+        int32 or int64 rows `[L, B, T, C]` (or `[L, T, C]`), as `NgramHasher.hash_batch`.
 
     Raises:
-        ValueError: shapes do not match; a mask or segment ids for a `before` that is not given.
-        TypeError: `hasher` is something else.
-        IndexError, TypeError: as `NgramHasher.hash_batch`; an id of `before` outside its range is an IndexError too.
+        ValueError: shapes do not match; there is a mask or there are segment ids without `before`; `cu_seqlens`.
+        TypeError: `hasher` is no `NgramHasher`; an array holds no integers.
+        IndexError: an id of `ids` or `before` is outside its range.
 
     >>> import engram_fast as ef
     >>> hasher = ef.NgramHasher(ef.HashLayout.preset("qwen-ple"))
@@ -55,7 +58,7 @@ def hash_slice(
     _checks.hasher(hasher)
     if "cu_seqlens" in options:
         raise ValueError(
-            "cu_seqlens: a slice of a packed sequence takes segment_ids, which its neighbours know as well"
+            "cu_seqlens: a slice cannot see where the documents of its neighbours end; pass segment_ids instead"
         )
     array = as_integers(ids, "ids", False)
     if array.ndim not in (1, 2):
@@ -63,11 +66,11 @@ def hash_slice(
     if (options.get("segment_ids") is None) != (segment_ids_before is None) and np.size(
         before if before is not None else []
     ):
-        raise ValueError("segment_ids_before: goes with segment_ids; give both or neither")
+        raise ValueError("segment_ids_before: goes with segment_ids; pass both or neither")
     if before is None:
         for name, given in (("mask_before", mask_before), ("segment_ids_before", segment_ids_before)):
             if given is not None:
-                raise ValueError(f"{name}: belongs to before, which is None")
+                raise ValueError(f"{name}: goes with before, which is None")
         state = hasher.new_state(1 if array.ndim == 1 else len(array))
     else:
         halo = as_integers(before, "before", False)

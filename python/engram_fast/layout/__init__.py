@@ -1,4 +1,4 @@
-"""Layouts: the numbers of one model, by preset, by the model's configuration, or from JSON."""
+"""Layouts: the numbers of one model, by preset, by the model's configuration, by given numbers, or from JSON."""
 
 from __future__ import annotations
 

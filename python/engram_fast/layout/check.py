@@ -1,10 +1,9 @@
-"""What can disagree in silence between a configuration and its tokenizer, each as one sentence."""
+"""Find what disagrees between a model's configuration and its tokenizer and would raise no error: a sentence each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +12,15 @@ from .demo_config import BackBoneConfig, EngramConfig, parse_config
 from .hash_layout import HashLayout
 from .model_config import Recognised, read_config, recognise
 
+if TYPE_CHECKING:
+    from ..token_map import TokenMap
+
+#: Numbers that a configuration states although they follow from the rest.
 _STATED = ("engram_num_embeddings", "engram_compressed_vocab_size")
 
 
-def describe_config(config: str | PathLike[str] | Mapping[str, Any]) -> str:
-    """What `check_layout` takes the configuration for."""
+def describe_config(config: Any) -> str:
+    """Return a sentence that names the layout of the configuration, which `check_layout` checks."""
     values = read_config(config)
     if _is_two_sections(values):
         return "recognised as an engram and backbone configuration, layout engram-demo-v1"
@@ -25,16 +28,21 @@ def describe_config(config: str | PathLike[str] | Mapping[str, Any]) -> str:
 
 
 def check_layout(
-    config: str | PathLike[str] | Mapping[str, Any],
+    config: Any,
     *,
-    token_map: Any = None,
+    token_map: TokenMap | None = None,
     tokenizer_length: int | None = None,
 ) -> list[str]:
-    """The findings, none if all agrees.
+    """Return the findings as sentences; the list is empty if all agrees.
 
-    `config` is what `HashLayout.from_hf_config` takes, or the two-section JSON of `load_config`. `token_map` is the map
-    of the tokenizer (needed for layouts with compressed ids), `tokenizer_length` its number of ids (None: the map's).
-    A configuration that is no layout at all raises ValueError.
+    Args:
+        config: a configuration as `HashLayout.from_hf_config` takes it, or as `load_config` reads it.
+        token_map: the token map of the tokenizer; layouts with compressed ids need it.
+        tokenizer_length: the tokenizer's number of ids; None takes the token map's.
+
+    Raises:
+        ValueError: the configuration asks for no known layout, or for one that does not exist.
+        TypeError: a parameter has a wrong type.
     """
     values = read_config(config)
     length = len(token_map) if tokenizer_length is None and token_map is not None else tokenizer_length
@@ -47,10 +55,12 @@ def check_layout(
 
 
 def _is_two_sections(values: Mapping[str, Any]) -> bool:
-    return "engram" in values and isinstance(values["engram"], dict)
+    return isinstance(values.get("engram"), Mapping)
 
 
-def _check_demo(engram: EngramConfig, backbone: BackBoneConfig, token_map: Any, length: int | None) -> list[str]:
+def _check_demo(
+    engram: EngramConfig, backbone: BackBoneConfig, token_map: TokenMap | None, length: int | None
+) -> list[str]:
     findings = _vocabulary(backbone.vocab_size, length)
     findings += _zero_based("layer_ids", engram.layer_ids, backbone.num_layers)
     if token_map is not None and engram.pad_id >= len(token_map):
@@ -59,12 +69,14 @@ def _check_demo(engram: EngramConfig, backbone: BackBoneConfig, token_map: Any, 
     return findings + _pad("pad_id", engram.pad_id, None, token_map) + _int32(layout)
 
 
-def _check_model(found: Recognised, section: Mapping[str, Any], token_map: Any, length: int | None) -> list[str]:
+def _check_model(
+    found: Recognised, section: Mapping[str, Any], token_map: TokenMap | None, length: int | None
+) -> list[str]:
     findings = []
     vocab_size = section.get("vocab_size")
     if found.preset != "blt" and vocab_size is not None:
         findings += _vocabulary(_checks.integer("vocab_size", vocab_size, 1), length)
-    # Raw layouts have no use for the map, which is there for its length alone.
+    # Layouts that hash raw ids take no map; the caller gave it for its length.
     uses_map = found.preset == "deepseek-v4.1" or found.parameters.get("ngram_compressed_tokenizer") is True
     token_map = token_map if uses_map else None
     parameters = {name: None if name in _STATED else value for name, value in found.parameters.items()}
@@ -85,7 +97,7 @@ def _check_model(found: Recognised, section: Mapping[str, Any], token_map: Any, 
 
 
 def _stated(layout: HashLayout, parameters: Mapping[str, Any]) -> list[str]:
-    """The two numbers that a released configuration states and that follow from the rest."""
+    """Return the findings about the numbers that a configuration states although they follow from the rest."""
     findings = []
     size = parameters.get("engram_compressed_vocab_size")
     if size is not None and size != layout.token_map_size:
@@ -97,7 +109,8 @@ def _stated(layout: HashLayout, parameters: Mapping[str, Any]) -> list[str]:
     if stated is not None:
         rows = list(layout.rows.values())
         given = _checks.integers("engram_num_embeddings", stated, -(2**63))
-        if given != rows:
+        # More rows than the primes' sum are padding.
+        if len(given) != len(rows) or any(have < need for have, need in zip(given, rows, strict=True)):
             findings.append(f"engram_num_embeddings is {given}, but the primes of each layer add up to {rows}.")
     return findings
 
@@ -115,11 +128,11 @@ def _vocabulary(vocab_size: int, length: int | None) -> list[str]:
     ]
 
 
-def _pad_outside(name: str, pad: int, token_map: Any) -> str:
+def _pad_outside(name: str, pad: int, token_map: TokenMap) -> str:
     return f"{name} is {pad}, outside the token map of {len(token_map)} ids."
 
 
-def _pad(name: str, pad: int, model_pad: Any, token_map: Any) -> list[str]:
+def _pad(name: str, pad: int, model_pad: Any, token_map: TokenMap | None) -> list[str]:
     findings = []
     if model_pad is not None and model_pad != pad:
         findings.append(f"{name} is {pad}, but the model's pad_token_id is {_checks.shown(model_pad)}.")
@@ -131,13 +144,13 @@ def _pad(name: str, pad: int, model_pad: Any, token_map: Any) -> list[str]:
             several = f"{others[0]}" if len(others) == 1 else f"{others[0]} and {len(others) - 1} more"
             findings.append(
                 f"{name} {pad} has the compressed id {compressed} in common with id {several}: "
-                "what lies before a sequence hashes like that token."
+                "a look-back before the sequence hashes like that token."
             )
     return findings
 
 
 def _zero_based(name: str, layer_ids: list[int], depth: int | None) -> list[str]:
-    """Whether ids that should count from 0 look as if they counted from 1."""
+    """Return a finding if layer ids, counted from 0, are past the last of `depth` layers."""
     beyond = [] if depth is None else [layer for layer in layer_ids if layer >= depth]
     if not beyond:
         return []
@@ -146,6 +159,7 @@ def _zero_based(name: str, layer_ids: list[int], depth: int | None) -> list[str]
 
 
 def _one_based(name: str, layer_ids: list[int], depth: int | None) -> list[str]:
+    """Return a finding if layer ids, counted from 1, are past the last of `depth` layers."""
     beyond = [] if depth is None else [layer for layer in layer_ids if layer > depth]
     if not beyond:
         return []

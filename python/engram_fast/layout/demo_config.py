@@ -1,4 +1,4 @@
-"""`EngramConfig` and `BackBoneConfig`, with the published demo's defaults, and one JSON file for both."""
+"""`EngramConfig` and `BackBoneConfig` with the published demo's defaults, and the JSON file that holds both."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from typing import Any
 
 from .. import _checks, _core
 
+#: Most bytes of a configuration file.
 _MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class EngramConfig:
-    """What the demo's Engram layers are made from; lists are copied, and wrong values name their field.
+    """The parameters of the demo's Engram layers; lists are copied.
+
+    Raises:
+        TypeError: a field has a wrong type; the message names the field.
+        ValueError: a field has a wrong value, or two fields disagree; likewise.
 
     >>> EngramConfig().engram_vocab_size
     [646400, 646400]
@@ -39,14 +44,14 @@ class EngramConfig:
     def __post_init__(self) -> None:
         _checks.text("tokenizer_name_or_path", self.tokenizer_name_or_path)
         sizes = _checks.integers("engram_vocab_size", self.engram_vocab_size, 1)
-        orders = _checks.integer("max_ngram_size", self.max_ngram_size, 2, 8) - 1
+        orders = _checks.integer("max_ngram_size", self.max_ngram_size, 2, _core.MAX_ORDER) - 1
         if len(sizes) != orders:
             per_order = f"max_ngram_size {orders + 1} has {orders} orders, one size each"
             raise ValueError(f"engram_vocab_size: {len(sizes)} sizes, but {per_order}")
         width = _checks.integer("n_embed_per_ngram", self.n_embed_per_ngram, 1)
         heads = _checks.integer("n_head_per_ngram", self.n_head_per_ngram, 1, _core.MAX_COLUMNS)
         if width % heads:
-            raise ValueError(f"n_embed_per_ngram: {width} does not divide among {heads} heads (n_head_per_ngram)")
+            raise ValueError(f"n_embed_per_ngram: {width} is not a multiple of the {heads} heads (n_head_per_ngram)")
         checked = {
             "engram_vocab_size": sizes,
             "max_ngram_size": orders + 1,
@@ -61,14 +66,14 @@ class EngramConfig:
             object.__setattr__(self, name, value)
 
     def hash_parameters(self) -> dict[str, Any]:
-        """What the preset takes: `HashLayout.preset("engram-demo-v1", token_map=…, **config.hash_parameters())`."""
+        """Return the parameters of the preset, for `HashLayout.preset("engram-demo-v1", token_map=…, **parameters)`."""
         names = ("engram_vocab_size", "max_ngram_size", "n_head_per_ngram", "layer_ids", "pad_id", "seed")
         return {name: list(value) if isinstance(value := getattr(self, name), list) else value for name in names}
 
 
 @dataclass(frozen=True)
 class BackBoneConfig:
-    """The sizes of the model that the Engram layers sit in."""
+    """The sizes of the model around the Engram layers; a wrong field raises TypeError or ValueError with its name."""
 
     hidden_size: int = 1024
     hc_mult: int = 4
@@ -84,12 +89,20 @@ _SECTIONS = {"engram": EngramConfig, "backbone": BackBoneConfig}
 
 
 def load_config(path: str | PathLike[str]) -> tuple[EngramConfig, BackBoneConfig]:
-    """Reads {"engram": {…}, "backbone": {…}}; what is left out has the demo's defaults, unknown names are refused."""
+    """Read the two configurations from a JSON file, {"engram": {…}, "backbone": {…}}.
+
+    A section or field that the file lacks has the demo's default.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is no JSON, longer than 1 MiB, or has an unknown, repeated or wrong field.
+        TypeError: a field has a wrong type.
+    """
     file = Path(path)
     with file.open("rb") as stream:
         content = stream.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
-        raise ValueError(f"{file}: more than {_MAX_BYTES} bytes are no configuration")
+        raise ValueError(f"{file}: file has more than the {_MAX_BYTES} bytes that a configuration may have")
     try:
         sections = json.loads(content.decode("utf-8"), object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
@@ -98,21 +111,21 @@ def load_config(path: str | PathLike[str]) -> tuple[EngramConfig, BackBoneConfig
 
 
 def parse_config(sections: Any, *, source: str = "configuration") -> tuple[EngramConfig, BackBoneConfig]:
-    """The two configurations from the two sections of a JSON object."""
+    """Return the two configurations of a JSON object; errors begin with `source`, its name."""
     if not isinstance(sections, dict):
         raise ValueError(f"{source}: expected an object with the sections engram and backbone")
     _refuse_unknown(source, "", sections, list(_SECTIONS))
-    made = []
+    configs = []
     for name, kind in _SECTIONS.items():
         values = sections.get(name, {})
         if not isinstance(values, dict):
             raise ValueError(f"{source}: {name}: expected an object, got {type(values).__name__}")
         _refuse_unknown(source, f"{name}.", values, [entry.name for entry in dataclasses.fields(kind)])
         try:
-            made.append(kind(**values))
+            configs.append(kind(**values))
         except (ValueError, TypeError) as error:
             raise type(error)(f"{source}: {name}.{error}") from None
-    engram, backbone = made
+    engram, backbone = configs
     return engram, backbone
 
 
@@ -126,6 +139,6 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise ValueError(f"{name}: given twice")
+            raise ValueError(f"{name}: given twice; keep one")
         values[name] = value
     return values

@@ -1,7 +1,8 @@
-"""Which published layout a model configuration asks for, and with which parameters."""
+"""From a model's configuration to the published layout that it asks for, and its parameters."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -12,42 +13,63 @@ from typing import Any
 
 from .. import _checks
 from . import presets as _presets
+from .presets.names import PresetName
 
+#: Most bytes of a configuration file.
 _MAX_BYTES = 64 << 20
+#: Sections of a configuration that hold parameters of their own.
+_SECTIONS = ("text_config", "engram", "backbone")
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What a configuration was taken for: the preset, its parameters, and where they stood."""
+    """The preset that a configuration asks for, its parameters, and the section ("": none) in which they stand."""
 
-    preset: str
+    preset: PresetName
     parameters: dict[str, Any]
     model_type: str
     section: str
 
     def describe(self) -> str:
-        """One sentence for people."""
+        """Return one sentence that names the model type, the section and the preset."""
         where = f" (under {self.section})" if self.section else ""
         return f"recognised as {self.model_type}{where}, layout {self.preset}"
 
 
-def read_config(path_or_dict: str | PathLike[str] | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration as a mapping: given as one, as a JSON file, as a model folder, or as a transformers config."""
-    if isinstance(path_or_dict, Mapping):
-        return path_or_dict
-    if not isinstance(path_or_dict, (str, PathLike)):
-        to_dict = getattr(path_or_dict, "to_dict", None)
-        if callable(to_dict):
-            return to_dict()
-        kind = type(path_or_dict).__name__
-        raise TypeError(f"configuration: expected a dict, a config.json or a model folder, got {kind}")
-    path = Path(os.fsdecode(path_or_dict))
+def read_config(source: Any) -> Mapping[str, Any]:
+    """Return a configuration as a mapping.
+
+    Args:
+        source: a mapping; the path of a JSON file, or of the model folder that holds a `config.json`; or a
+            configuration object: with `to_dict` as transformers' have, a dataclass, a namespace, or any other object
+            with attributes.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        TypeError: `source` is none of these.
+        ValueError: the file is no JSON object, or too large.
+    """
+    if isinstance(source, (str, PathLike)):
+        return _read_file(Path(os.fsdecode(source)))
+    config = _as_mapping(source)
+    if config is None:
+        kind = type(source).__name__
+        raise TypeError(
+            f"configuration: expected a dict, a config.json, a model folder or a configuration object, got {kind}"
+        )
+    given = [name for name in _SECTIONS if name in config and not isinstance(config[name], dict)]
+    sections = {name: dict(section) for name in given if (section := _as_mapping(config[name])) is not None}
+    return {**config, **sections} if sections else config
+
+
+def _read_file(path: Path) -> dict[str, Any]:
     if path.is_dir():
         path = path / "config.json"
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such configuration (a model on a hub has to be downloaded first)")
-    if path.stat().st_size > _MAX_BYTES:
-        raise ValueError(f"{path}: {path.stat().st_size} bytes are no model configuration")
+        raise FileNotFoundError(f"{path}: no such configuration (download a hub's model first and give its folder)")
+    size = path.stat().st_size
+    if size > _MAX_BYTES:
+        raise ValueError(f"{path}: file has {size} bytes, more than the {_MAX_BYTES} that a configuration may have")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -57,13 +79,40 @@ def read_config(path_or_dict: str | PathLike[str] | Mapping[str, Any]) -> Mappin
     return config
 
 
-def recognise(path_or_dict: str | PathLike[str] | Mapping[str, Any]) -> Recognised:
-    """Says which layout the configuration asks for.
+def _as_mapping(source: Any) -> Mapping[str, Any] | None:
+    """Return a mapping or configuration object as a mapping; None if it is neither."""
+    if isinstance(source, Mapping):
+        return source
+    if isinstance(source, type):
+        return None
+    for method in ("to_dict", "model_dump", "_asdict"):
+        convert = getattr(source, method, None)
+        if callable(convert):
+            converted = convert()
+            return converted if isinstance(converted, Mapping) else None
+    if dataclasses.is_dataclass(source):
+        return {field.name: getattr(source, field.name) for field in dataclasses.fields(source)}
+    if callable(source) or not (hasattr(source, "__dict__") or hasattr(type(source), "__slots__")):
+        return None
+    # Defaults may stand in the class, as in `class Config: ngram_size = 3`.
+    names = [name for name in dir(source) if not name.startswith("_")]
+    return {name: value for name in names if not callable(value := getattr(source, name, None))}
+
+
+def recognise(source: Any) -> Recognised:
+    """Return the layout that a configuration asks for, with its parameters.
+
+    Args:
+        source: a configuration as `read_config` takes it; the parameters may stand under `text_config`.
+
+    Raises:
+        ValueError: the configuration has no n-gram memory that is known here, or lacks a parameter.
+        FileNotFoundError, TypeError: those of `read_config`.
 
     >>> recognise({"model_type": "blt"}).describe()
     'recognised as blt, layout blt'
     """
-    config = read_config(path_or_dict)
+    config = read_config(source)
     nested = config.get("text_config")
     sections = [("text_config", nested)] if isinstance(nested, Mapping) else []
     for section, values in [*sections, ("", config)]:
@@ -73,11 +122,11 @@ def recognise(path_or_dict: str | PathLike[str] | Mapping[str, Any]) -> Recognis
                 return Recognised(family.preset, family.read(values), str(model_type), section)
     looked_for = "; ".join(f"{family.model_types[0]} ({' or '.join(family.keys)})" for family in _FAMILIES)
     model_type = _checks.shown(config.get("model_type"))
-    raise ValueError(f"configuration: model_type {model_type} has no n-gram memory known here; looked for {looked_for}")
+    raise ValueError(f"configuration: model_type {model_type} has no known n-gram memory; looked for {looked_for}")
 
 
 def _take(values: Mapping[str, Any], names: Sequence[str], model_type: str, *, required: bool) -> dict[str, Any]:
-    """The named values; a published parameter that is missing or null is an error where the model has no default."""
+    """Return the named values that are present and not null; ValueError if all are `required` and one is missing."""
     found = {name: values[name] for name in names if values.get(name) is not None}
     missing = [name for name in names if name not in found]
     if required and missing:
@@ -85,8 +134,8 @@ def _take(values: Mapping[str, Any], names: Sequence[str], model_type: str, *, r
     return found
 
 
-def _with_aliases(values: Mapping[str, Any], preset: str, required: Sequence[str]) -> dict[str, Any]:
-    """Each required parameter under whichever spelling is given, and under every one if there are several."""
+def _with_aliases(values: Mapping[str, Any], preset: PresetName, required: Sequence[str]) -> dict[str, Any]:
+    """Return each required parameter under every spelling that the configuration has; ValueError if it has none."""
     aliases = _presets.PRESETS[preset].aliases
     found: dict[str, Any] = {}
     for name in required:
@@ -117,7 +166,7 @@ def _qwen(values: Mapping[str, Any]) -> dict[str, Any]:
     names = ("vocab_size", "seed", "ngram_vocab_size_base", "ngram_size", "heads_per_ngram")
     found = _take(values, (*names, "make_ngram_vocab_size_divisible_by"), "qwen4_exp", required=False)
     eos = _take(values, ("eos_token_id",), "qwen4_exp", required=True)["eos_token_id"]
-    # The published model uses the first of several.
+    # Of several ids the published model uses the first.
     found["eos_token_id"] = eos[0] if isinstance(eos, (list, tuple)) and eos else eos
     indices = list(range(len(layers)))
     one = len(layers) == 1
@@ -129,23 +178,18 @@ _POLYNOMIAL = ("vocab_size", "ngram_vocab_size_ratio", "emb_neighbor_num", "emb_
 
 def _longcat(values: Mapping[str, Any]) -> dict[str, Any]:
     if values.get("ngram_exclude_sp_token"):
-        raise ValueError("ngram_exclude_sp_token: true is another hash (special tokens stay out of it), not known here")
-    return _one_eos(_with_aliases(values, "longcat", _POLYNOMIAL))
+        scope = _checks.shown(values.get("special_token_scope"))
+        raise ValueError(
+            "ngram_exclude_sp_token: a layout cannot leave special tokens out of the hash; set it to False and pass "
+            f"mask=, False at the special tokens (special_token_scope is {scope}): that gives the published rows"
+        )
+    return _with_aliases(values, "longcat", _POLYNOMIAL)
 
 
 def _nanbeige(values: Mapping[str, Any]) -> dict[str, Any]:
-    found = _one_eos(_take(values, _POLYNOMIAL, "nanbeige", required=True))
+    found = _take(values, _POLYNOMIAL, "nanbeige", required=True)
     flags = ("ngram_mod_force_prime", "ngram_compressed_tokenizer")
     return found | {name: False if values.get(name) is None else values[name] for name in flags}
-
-
-def _one_eos(found: dict[str, Any]) -> dict[str, Any]:
-    eos = found["eos_token_id"]
-    if isinstance(eos, (list, tuple)):
-        if len(eos) != 1:
-            raise ValueError(f"eos_token_id: {len(eos)} ids, but this hash tests a single one")
-        found["eos_token_id"] = eos[0]
-    return found
 
 
 def _blt(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,18 +206,21 @@ _BLT_KEYS = (
 
 @dataclass(frozen=True)
 class _Family:
-    preset: str
-    #: `model_type` values that mean this family; the first one is its name.
+    """A family of models: the preset, how a configuration shows that it belongs to it, and how to read it."""
+
+    preset: PresetName
+    #: The values of `model_type` that mean this family; the first one is its name.
     model_types: tuple[str, ...]
-    #: Any of these keys means it too, whatever the `model_type`.
+    #: Any of these keys means the family too, whatever the `model_type`.
     keys: tuple[str, ...]
     read: Callable[[Mapping[str, Any]], dict[str, Any]]
 
     def matches(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the configuration belongs to this family."""
         return values.get("model_type") in self.model_types or any(values.get(key) is not None for key in self.keys)
 
 
-# Nanbeige before LongCat: the keys that they share are LongCat's.
+# Nanbeige stands before LongCat: a Nanbeige configuration has LongCat's keys too.
 _FAMILIES = (
     _Family("deepseek-v4.1", ("deepseek_v41", "deepseek_v41_text"), ("engram_layer_ids",), _deepseek),
     _Family("qwen-ple", ("qwen4_exp", "qwen4_exp_text"), ("ple_layer_ids",), _qwen),

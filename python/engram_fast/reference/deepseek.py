@@ -111,11 +111,15 @@ def maxtext_int32(lookup: np.ndarray | None = None, **parameters: Any) -> Layout
     return engram_demo_v1(lookup, **parameters, word=np.int32)
 
 
+#: The rows that the released configuration of DeepSeek-V4.1-Flash states.
+V41_ROWS = (384006168, 384016682)
+
+
 def deepseek_v41(
     lookup: np.ndarray | None = None,
     *,
     engram_layer_ids: Sequence[int] = (1, 14),
-    engram_num_embeddings: Sequence[int] | None = (384006168, 384016682),
+    engram_num_embeddings: Sequence[int] | None = V41_ROWS,
     engram_max_ngram_size: int = 4,
     engram_vocab_size: int = 16000000,
     engram_n_heads: int = 8,
@@ -125,11 +129,12 @@ def deepseek_v41(
 ) -> Layout:
     """Return the layout of DeepSeek-V4.1-Flash.
 
-    `engram_num_embeddings` holds the sum of each layer's primes; None skips that check. `engram_head_dim` changes no
+    `engram_num_embeddings` holds the rows of each layer's table: at least the sum of its primes, the rest is padding.
+    None takes the sums. The default is the released model's, and has to equal them. `engram_head_dim` changes no
     number.
 
     Raises:
-        ValueError: the compressed vocabulary or a sum of primes differs from the parameter that names it.
+        ValueError: the compressed vocabulary differs from the parameter that names it, or a layer has too few rows.
     """
     lookup = need_lookup(lookup)
     orders = range(2, engram_max_ngram_size + 1)
@@ -147,8 +152,14 @@ def deepseek_v41(
         adds_offsets=True,
     )
     sums = [layer["rows"] for layer in layout["layers"]]
-    if engram_num_embeddings is not None and sums != list(engram_num_embeddings):
-        raise ValueError(f"engram_num_embeddings: {list(engram_num_embeddings)}, but the primes sum to {sums}")
+    if engram_num_embeddings is None:
+        return layout
+    stated = [int(rows) for rows in engram_num_embeddings]
+    enough = len(stated) == len(sums) and all(rows >= need for rows, need in zip(stated, sums, strict=True))
+    if not enough or (engram_num_embeddings is V41_ROWS and stated != sums):
+        raise ValueError(f"engram_num_embeddings: {stated}, but the primes sum to {sums}")
+    for layer, rows in zip(layout["layers"], stated, strict=True):
+        layer["rows"] = rows
     return layout
 
 

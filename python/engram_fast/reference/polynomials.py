@@ -39,13 +39,18 @@ def split_tables(orders: Sequence[int], splits: int, base: int, moduli: Sequence
     return layer_numbers(layer_id, rows, moduli)
 
 
+def every(eos_token_id: int | Sequence[int]) -> list[int]:
+    """Return the EOS ids of a configuration, which has one or a list; each of them ends a document."""
+    return [eos_token_id] if isinstance(eos_token_id, int) else sorted({int(eos) for eos in eos_token_id})
+
+
 def longcat(
     *,
     vocab_size: int = 131072,
     ngram_vocab_size_ratio: float = 78,
     emb_neighbor_num: int = 4,
     emb_split_num: int = 4,
-    eos_token_id: int = 2,
+    eos_token_id: int | Sequence[int] = 2,
     layer_id: int = 0,
 ) -> Layout:
     """Return the layout of LongCat-Flash-Lite and LongCat-2.0.
@@ -57,7 +62,7 @@ def longcat(
     moduli = [m + 2 * index + 1 for index in range(len(orders) * emb_split_num)]
     layer = split_tables(orders, emb_split_num, vocab_size, moduli, layer_id)
     ids = {"limit": vocab_size, **REFUSE}
-    return assemble(orders, emb_split_num, [layer], ids, False, mix="sum", boundary_ids=[eos_token_id])
+    return assemble(orders, emb_split_num, [layer], ids, False, mix="sum", boundary_ids=every(eos_token_id))
 
 
 def nanbeige(
@@ -67,7 +72,7 @@ def nanbeige(
     ngram_vocab_size_ratio: float,
     emb_neighbor_num: int,
     emb_split_num: int,
-    eos_token_id: int,
+    eos_token_id: int | Sequence[int],
     ngram_mod_force_prime: bool,
     ngram_compressed_tokenizer: bool,
     layer_id: int = 0,
@@ -92,7 +97,7 @@ def nanbeige(
     if ngram_compressed_tokenizer:
         source = token_map_id(need_lookup(lookup))
         limit = min(vocab_size, source["length"])
-    rest = {"mix": "sum", "boundary_ids": [eos_token_id], "token_map": source}
+    rest = {"mix": "sum", "boundary_ids": every(eos_token_id), "token_map": source}
     return assemble(orders, emb_split_num, [layer], {"limit": limit, **REFUSE}, False, **rest)
 
 

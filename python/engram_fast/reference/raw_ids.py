@@ -23,7 +23,8 @@ def qwen_ple(
     """Return the layout of Qwen3.8-Flash-Next (`qwen4_exp`).
 
     Multipliers come from SplitMix64. The primes are consecutive, and a layer takes those at its place among the
-    layers. EOS fills look-backs that do not exist, and ends a document. The table's rows are rounded up.
+    layers. EOS fills look-backs that do not exist, and ends a document; an EOS outside the vocabulary, which no token
+    equals, only fills. The table's rows are rounded up.
     """
     columns = (ngram_size - 1) * heads_per_ngram
     primes = primes_above(ngram_vocab_size_base - 1)
@@ -32,7 +33,8 @@ def qwen_ple(
     layer["rows"] = -(-layer["rows"] // make_ngram_vocab_size_divisible_by) * make_ngram_vocab_size_divisible_by
     ids = {"limit": vocab_size, **REFUSE}
     orders = range(2, ngram_size + 1)
-    return assemble(orders, heads_per_ngram, [layer], ids, True, fill=eos_token_id, boundary_ids=[eos_token_id])
+    ends = [eos_token_id] if 0 <= eos_token_id < vocab_size else []
+    return assemble(orders, heads_per_ngram, [layer], ids, True, fill=eos_token_id, boundary_ids=ends)
 
 
 def onnxruntime(

@@ -6,8 +6,11 @@ from typing import Any
 
 from . import blt, deepseek, longcat, onnxruntime, peft, qwen
 from .base import Preset
+from .names import PresetName
 
-PRESETS: dict[str, Preset] = {
+__all__ = ["PRESETS", "PresetName", "find"]
+
+PRESETS: dict[PresetName, Preset] = {
     preset.name: preset
     for preset in (
         deepseek.DEMO_V1,
@@ -26,7 +29,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def find(name: Any) -> Preset:
-    """The preset of that name; ValueError lists the names."""
+    """Return the preset of that name; ValueError lists the names."""
     if not isinstance(name, str):
         raise TypeError(f"name: expected the name of a preset, got {type(name).__name__}")
     if name not in PRESETS:

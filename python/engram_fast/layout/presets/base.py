@@ -1,4 +1,4 @@
-"""What the families share: parameters checked under the caller's names, token maps, and the layout's JSON document."""
+"""What the families share: parameters with their checks, token maps, and the layout's JSON document."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import _checks, _core
 from ..._checks import INT64_MAX
+from .names import PresetName
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ...token_map import TokenMap
 
 MAX_ORDER = _core.MAX_ORDER
 MAX_COLUMNS = _core.MAX_COLUMNS
-#: Columns of all layers together; a thousand layers of 64 columns.
+#: Most columns of all layers together; a thousand layers of 64 columns.
 MAX_TABLES = 1 << 16
-#: Rows per head; what an address space could hold, and far enough from int64's end for the next prime to exist.
+#: Most rows per head: as many as an address space could hold, and below 2**63 by enough for the next prime to exist.
 MAX_SIZE = 1 << 60
-#: NumPy takes larger seeds; the layout's JSON does not.
+#: NumPy takes larger seeds; the layout's JSON holds none.
 MAX_SEED = 2**64 - 1
+
+#: Most ids that end the look-back; the core compares them one by one.
+MAX_BOUNDARY_IDS = 256
 
 REQUIRED: Any = object()
 
@@ -26,7 +36,7 @@ _Value = TypeVar("_Value")
 
 
 class Parameters:
-    """The parameters of one preset, read one by one; what was read is kept as plain JSON values in `checked`."""
+    """The parameters of one preset, read one by one; `checked` keeps every value that was read, as JSON has it."""
 
     def __init__(self, values: Mapping[str, Any], spelled: Mapping[str, str]) -> None:
         self._values = values
@@ -34,7 +44,7 @@ class Parameters:
         self.checked: dict[str, Any] = {}
 
     def label(self, name: str) -> str:
-        """The name as the caller spelled it."""
+        """Return the parameter's name as the caller spelled it."""
         return self._spelled.get(name, name)
 
     def error(self, name: str, reason: str) -> ValueError:
@@ -42,11 +52,15 @@ class Parameters:
         return ValueError(f"{self.label(name)}: {reason}")
 
     def given(self, name: str) -> bool:
-        """Whether there is a value; None is kept as what was read."""
+        """Return whether the parameter has a value; None counts as none, and is kept."""
         if self._values[name] is None:
             self.checked[name] = None
             return False
         return True
+
+    def by_caller(self, name: str) -> bool:
+        """Return whether the caller gave the parameter, rather than the preset's default."""
+        return name in self._spelled
 
     def _keep(self, name: str, value: _Value) -> _Value:
         self.checked[name] = value
@@ -61,10 +75,10 @@ class Parameters:
         return self._keep(name, _checks.integers(self.label(name), self._values[name], low, high))
 
     def one_or_more(self, name: str, low: int, high: int = INT64_MAX) -> list[int]:
-        """An integer, or a list of them where a model has several such layers."""
-        read = self.integers if isinstance(self._values[name], (list, tuple)) else self.integer
-        value = read(name, low, high)
-        return list(value) if isinstance(value, list) else [value]
+        """Return the parameter as a list of integers; a single integer is a list of one."""
+        if _checks.is_list(self._values[name]):
+            return list(self.integers(name, low, high))
+        return [self.integer(name, low, high)]
 
     def boolean(self, name: str) -> bool:
         """Return the parameter as True or False."""
@@ -83,7 +97,7 @@ class Parameters:
         return self.integer(name, 0, MAX_SEED)
 
     def orders(self, name: str) -> list[int]:
-        """Orders as published lists give them; ascending, because that is how columns are numbered."""
+        """Return the parameter as n-gram orders, which ascend."""
         orders = self.integers(name, 1, MAX_ORDER)
         if not orders:
             raise self.error(name, "no orders")
@@ -100,7 +114,7 @@ class Parameters:
         return heads
 
     def check_tables(self, name: str, layers: int, columns: int) -> None:
-        """Refuses a layout that would take minutes to draw."""
+        """Refuse a layout whose primes and multipliers would take minutes to draw."""
         if layers * columns > MAX_TABLES:
             raise self.error(name, f"{layers} layers of {columns} columns are more than {MAX_TABLES} tables")
 
@@ -112,29 +126,28 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Preset:
-    """A published layout: its parameters with their defaults, and how the numbers follow from them."""
+    """A published layout: its parameters with their defaults, and the function that computes its numbers from them."""
 
-    name: str
+    name: PresetName
     defaults: Mapping[str, Any]
     build: Callable[[Parameters, TokenMapNumbers | None], dict[str, Any]]
-    #: Whether ids are compressed; None where a parameter decides.
+    #: Whether ids are compressed; None if a parameter decides.
     compressed: bool | None
     #: Other spellings of a parameter.
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def document(self, overrides: Mapping[str, Any], token_map: Any) -> dict[str, Any]:
-        """The layout's JSON document; `overrides` by published name or alias."""
+    def document(self, overrides: Mapping[str, Any], token_map: TokenMap | None) -> dict[str, Any]:
+        """Return the layout's JSON document; `overrides` are parameters by published name or alias."""
         parameters = self._parameters(overrides)
         numbers = None if token_map is None else TokenMapNumbers.of(token_map)
         if self.compressed is True and numbers is None:
-            raise ValueError(f"token_map: {self.name} hashes compressed ids and needs the token map they come from")
+            raise ValueError(
+                f"token_map: {self.name} hashes compressed ids and needs the token map that compresses them"
+            )
         if self.compressed is False and numbers is not None:
             raise ValueError(f"token_map: {self.name} hashes raw ids and takes no token map")
         document = self.build(parameters, numbers)
-        document |= {"format": "engram-fast-layout", "version": 1, "name": self.name}
-        document["parameters"] = parameters.checked
-        document["token_map"] = None if numbers is None else numbers.identity()
-        return document
+        return named(document, self.name, parameters.checked, numbers)
 
     def _parameters(self, overrides: Mapping[str, Any]) -> Parameters:
         values = dict(self.defaults)
@@ -150,7 +163,7 @@ class Preset:
             spelled[parameter] = name
         missing = [name for name, value in values.items() if value is REQUIRED]
         if missing:
-            raise ValueError(f"{missing[0]}: {self.name} has no default for it; it needs {', '.join(missing)}")
+            raise ValueError(f"{missing[0]}: {self.name} has no default for it; give {', '.join(missing)}")
         return Parameters(values, spelled)
 
 
@@ -160,16 +173,16 @@ def _same(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class TokenMapNumbers:
-    """What a layout needs of a token map."""
+    """The numbers of a token map that a layout keeps, and its look-up."""
 
     digest: str
     length: int
     size: int
-    lookup: Any
+    lookup: NDArray[np.int32]
 
     @staticmethod
-    def of(token_map: Any) -> TokenMapNumbers:
-        """Return the numbers of a token map; TypeError if the object is none."""
+    def of(token_map: TokenMap) -> TokenMapNumbers:
+        """Return the numbers of a token map; TypeError for any other object."""
         try:
             digest, size, lookup, length = token_map.digest, token_map.size, token_map.lookup, len(token_map)
         except (AttributeError, TypeError):
@@ -178,7 +191,7 @@ class TokenMapNumbers:
             raise TypeError(f"token_map: expected a TokenMap, got {type(token_map).__name__}")
         size = _checks.integer("token_map.size", size, 1)
         if len(lookup) != length:
-            raise ValueError(f"token_map: its lookup has {len(lookup)} ids, its length is {length}")
+            raise ValueError(f"token_map: its lookup has {len(lookup)} ids, but its length is {length}")
         if size > length:
             raise ValueError(
                 f"token_map.size: the largest compressed id is {size - 1}, but there are {length} raw ids; a layout "
@@ -192,7 +205,7 @@ class TokenMapNumbers:
         return {"digest": self.digest, "length": self.length, "size": self.size}
 
     def mapped(self, parameters: Parameters, name: str) -> int:
-        """The compressed id of a raw pad id: mapped here, once."""
+        """Return the compressed id of the parameter, a raw pad id; no other place maps it."""
         raw = parameters.integer(name, 0)
         if raw >= self.length:
             raise parameters.error(name, f"{raw} is outside the token map of {self.length} ids")
@@ -200,7 +213,7 @@ class TokenMapNumbers:
 
 
 def running_offsets(moduli: Sequence[int]) -> list[int]:
-    """Where each column begins when the tables of a layer are laid end to end."""
+    """Return the row at which each column begins if the tables of a layer lie end to end."""
     offsets, total = [], 0
     for modulus in moduli:
         offsets.append(total)
@@ -216,13 +229,27 @@ def layer(
     offsets: Sequence[int] | None = None,
     rows: int | None = None,
 ) -> dict[str, Any]:
-    """One entry of the document's `layers`; the tables lie end to end unless told otherwise."""
+    """Return one entry of the document's `layers`; without `offsets` and `rows` the tables lie end to end."""
     return {
         "layer_id": layer_id,
         "multipliers": list(multipliers),
         "moduli": list(moduli),
         "offsets": running_offsets(moduli) if offsets is None else list(offsets),
         "rows": sum(moduli) if rows is None else rows,
+    }
+
+
+def named(
+    document: dict[str, Any], name: str, parameters: Mapping[str, Any], token_map: TokenMapNumbers | None
+) -> dict[str, Any]:
+    """Return the document with its format, name, parameters and token map: complete, as the core reads it."""
+    return {
+        **document,
+        "format": "engram-fast-layout",
+        "version": 1,
+        "name": name,
+        "parameters": dict(parameters),
+        "token_map": None if token_map is None else token_map.identity(),
     }
 
 
@@ -242,7 +269,7 @@ def document(
     word_bits: int = 64,
     boundary_ids: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """The numbers of a layout as its JSON has them; the preset adds name, parameters and token map."""
+    """Return the numbers of a layout as its JSON has them; the caller adds name, parameters and token map."""
     return {
         "orders": list(orders),
         "heads": heads,

@@ -7,7 +7,7 @@ from typing import Any
 
 from .base import MAX_SIZE, Parameters, Preset, TokenMapNumbers, document, layer
 
-#: The base of each hash function, by its number.
+#: The prime of each hash function, by its number; more functions than primes begin again.
 FUNCTION_PRIMES = (
     1000000007,
     5915587277,
@@ -24,7 +24,7 @@ FUNCTION_PRIMES = (
 
 
 def _wrapped(value: int) -> int:
-    """`value` as the int64 that wrapping arithmetic would leave."""
+    """Return `value` wrapped to int64."""
     return (value + 2**63) % 2**64 - 2**63
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import _core
 from ..._checks import INT32_MAX
-from .base import MAX_SIZE, Parameters, Preset, TokenMapNumbers, document, layer
+from .base import MAX_ORDER, MAX_SIZE, Parameters, Preset, TokenMapNumbers, document, layer
 
 _DEMO = MappingProxyType(
     {
@@ -36,7 +36,10 @@ def hashed_layers(
     word_bits: int = 64,
     prime_order: Sequence[int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Multipliers and primes of every layer; primes are dealt out in `prime_order` (None: the given order)."""
+    """Return the layers with multipliers and primes; `prime_order` is the order in which layers take primes.
+
+    `prime_order=None` takes them in the order of `layer_ids`. `sizes` has the least rows per head of each order.
+    """
     primes = _core.unused_primes(list(sizes), heads, len(layer_ids)).tolist()
     moduli = dict(zip(layer_ids if prime_order is None else prime_order, primes, strict=True))
     draw = partial(_core.multipliers, compressed_size, max_order, seed=seed, word_bits=word_bits)
@@ -53,7 +56,7 @@ def _demo(
     counts_different_ids: bool = False,
 ) -> dict[str, Any]:
     assert token_map is not None
-    max_order = parameters.integer("max_ngram_size", 2, 8)
+    max_order = parameters.integer("max_ngram_size", 2, MAX_ORDER)
     sizes = parameters.integers("engram_vocab_size", 1, MAX_SIZE if word_bits == 64 else INT32_MAX)
     if len(sizes) != max_order - 1:
         per_order = f"max_ngram_size {max_order} has {max_order - 1} orders, one size each"
@@ -89,7 +92,7 @@ def _demo(
 
 def _v41(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str, Any]:
     assert token_map is not None
-    max_order = parameters.integer("engram_max_ngram_size", 2, 8)
+    max_order = parameters.integer("engram_max_ngram_size", 2, MAX_ORDER)
     size = parameters.integer("engram_vocab_size", 1, MAX_SIZE)
     heads = parameters.heads("engram_n_heads", max_order - 1)
     layer_ids = parameters.layers("engram_layer_ids")
@@ -115,7 +118,7 @@ def _v41(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str,
     for entry in layers:
         parameters.check_total("engram_vocab_size", entry["moduli"])
     if parameters.given("engram_num_embeddings"):
-        _check_num_embeddings(parameters, layers)
+        _use_num_embeddings(parameters, layers)
     return document(
         orders=range(2, max_order + 1),
         heads=heads,
@@ -126,17 +129,22 @@ def _v41(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str,
     )
 
 
-def _check_num_embeddings(parameters: Parameters, layers: Sequence[dict[str, Any]]) -> None:
+def _use_num_embeddings(parameters: Parameters, layers: Sequence[dict[str, Any]]) -> None:
+    """Give every layer the rows that the configuration states: at least its primes' sum, the rest is padding.
+
+    The preset's own default belongs to the released model: it must equal the sum, or a small model would get its rows.
+    """
     name = "engram_num_embeddings"
     stated = parameters.integers(name, 1)
     if len(stated) != len(layers):
         raise parameters.error(name, f"{len(stated)} numbers for {len(layers)} layers")
     for rows, entry in zip(stated, layers, strict=True):
-        if rows != entry["rows"]:
+        if rows < entry["rows"] or (rows != entry["rows"] and not parameters.by_caller(name)):
             layer_id, total = entry["layer_id"], entry["rows"]
             raise parameters.error(
                 name, f"{rows} for layer {layer_id}, but its primes add up to {total} (None takes the computed sums)"
             )
+        entry["rows"] = rows
 
 
 DEMO_V1 = Preset("engram-demo-v1", _DEMO, partial(_demo, negative="enter"), compressed=True)

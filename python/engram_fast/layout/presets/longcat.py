@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ... import _core
-from .base import MAX_ORDER, MAX_SIZE, REQUIRED, Parameters, Preset, TokenMapNumbers, document, layer
+from .base import MAX_BOUNDARY_IDS, MAX_ORDER, MAX_SIZE, REQUIRED, Parameters, Preset, TokenMapNumbers, document, layer
 
 _ALIASES = MappingProxyType(
     {
@@ -19,14 +19,14 @@ _ALIASES = MappingProxyType(
 
 
 def _shape(parameters: Parameters) -> tuple[int, int, int, int | float]:
-    """Vocabulary size, largest order, splits per order and the tables' base size (not rounded)."""
+    """Return vocabulary size, largest order, splits of each order, and the tables' base size before rounding."""
     vocab_size = parameters.integer("vocab_size", 1, MAX_SIZE)
     max_order = parameters.integer("emb_neighbor_num", 2, MAX_ORDER)
     splits = parameters.heads("emb_split_num", max_order - 1)
     ratio = parameters.positive_number("ngram_vocab_size_ratio")
     base = ratio * vocab_size if isinstance(ratio, float) or ratio <= MAX_SIZE else MAX_SIZE + 1
     if base > MAX_SIZE:
-        raise parameters.error("ngram_vocab_size_ratio", f"tables of vocab_size times that exceed {MAX_SIZE} rows")
+        raise parameters.error("ngram_vocab_size_ratio", f"vocab_size times this ratio is more than {MAX_SIZE} rows")
     return vocab_size, max_order, splits, base
 
 
@@ -40,10 +40,14 @@ def _polynomial(
     limit: int,
     vocab_size: int,
 ) -> dict[str, Any]:
-    """Column c of order n: the sum of base**k times look-back k, for k below n, modulo the column's own number."""
-    eos = parameters.integer("eos_token_id", 0)
-    if eos >= min(limit, vocab_size):
-        raise parameters.error("eos_token_id", f"{eos} is not below {min(limit, vocab_size)}")
+    """Return the document: column c of order n sums base**k times look-back k, for k below n, modulo its own number."""
+    eos = parameters.one_or_more("eos_token_id", 0)
+    if not eos:
+        raise parameters.error("eos_token_id", "no ids")
+    if max(eos) >= min(limit, vocab_size):
+        raise parameters.error("eos_token_id", f"{max(eos)} is not below {min(limit, vocab_size)}")
+    if len(eos) > MAX_BOUNDARY_IDS:
+        raise parameters.error("eos_token_id", f"{len(eos)} ids are more than {MAX_BOUNDARY_IDS}")
     parameters.check_total("ngram_vocab_size_ratio", moduli)
     coefficients = []
     for column, modulus in enumerate(moduli):
@@ -56,7 +60,7 @@ def _polynomial(
         layers=[layer(parameters.integer("layer_id", 0), coefficients, moduli)],
         fill=0,
         limit=limit,
-        boundary_ids=[eos],
+        boundary_ids=eos,
         mix="sum",
         adds_offsets=False,
     )

@@ -1,4 +1,4 @@
-"""`onnxruntime`: the `NGramHashMapping` operator, whose multipliers and moduli the model file gives."""
+"""`onnxruntime`: the `NGramHashMapping` operator, whose multipliers and moduli stand in the model file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _onnxruntime(parameters: Parameters, token_map: TokenMapNumbers | None) -> d
     eos = parameters.integer("eos_token_id", smallest, largest) if parameters.given("eos_token_id") else None
     resets = parameters.boolean("reset_on_eos")
     if resets and eos is None:
-        raise parameters.error("reset_on_eos", "needs eos_token_id")
+        raise parameters.error("reset_on_eos", "True needs an eos_token_id")
     return document(
         orders=range(2, max_order + 1),
         heads=heads,

@@ -1,4 +1,4 @@
-"""`engram-peft`: totals per order, primes dealt out in sorted layer order, windows aligned to the oldest token."""
+"""`engram-peft`: rows by order, primes for the layers in sorted order, windows aligned to the oldest token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _peft(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str
     for index, total in enumerate(totals):
         if total < heads:
             label = f"{parameters.label('engram_vocab_size_per_ngram')}[{index}]"
-            raise ValueError(f"{label}: {total} rows are fewer than the {heads} heads that share them")
+            raise ValueError(f"{label}: {heads} heads share {total} rows; each needs one")
     layer_ids = parameters.layers("layer_ids")
     parameters.check_tables("layer_ids", len(layer_ids), len(orders) * heads)
     fill = token_map.mapped(parameters, "pad_id")
@@ -34,8 +34,8 @@ def _peft(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str
     )
     for entry in layers:
         parameters.check_total("engram_vocab_size_per_ngram", entry["moduli"])
-    # Multiplier 0 pairs with the oldest of N tokens, and an order below N never reads the current one. Surely not
-    # intended, but published and trained with.
+    # Multiplier 0 pairs with the oldest of N tokens, so an order below N never reads the current one. The package
+    # surely does not intend that, but people trained with it.
     return document(
         orders=orders,
         heads=heads,

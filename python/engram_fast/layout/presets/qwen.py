@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ... import _core
+from ..._checks import INT64_MAX
 from .base import MAX_ORDER, MAX_SIZE, MAX_TABLES, Parameters, Preset, TokenMapNumbers, document, layer
 
 
@@ -15,9 +16,12 @@ def _qwen(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str
     heads = parameters.heads("heads_per_ngram", max_order - 1)
     columns = (max_order - 1) * heads
     size = parameters.integer("ngram_vocab_size_base", 1, MAX_SIZE)
-    eos = parameters.integer("eos_token_id", 0)
-    if eos >= vocab_size:
-        raise parameters.error("eos_token_id", f"{eos} is not below vocab_size {vocab_size}")
+    eos = parameters.integer("eos_token_id", -INT64_MAX - 1)
+    known = 0 <= eos < vocab_size
+    if not known and not parameters.by_caller("eos_token_id"):
+        raise parameters.error(
+            "eos_token_id", f"the released model's, {eos}, is not below vocab_size {vocab_size}; give your model's"
+        )
     multiple = parameters.integer("make_ngram_vocab_size_divisible_by", 1, MAX_SIZE)
     indices = parameters.one_or_more("ple_layer_index", 0)
     layer_ids = parameters.one_or_more("layer_id", 0)
@@ -43,7 +47,8 @@ def _qwen(parameters: Parameters, token_map: TokenMapNumbers | None) -> dict[str
         layers=layers,
         fill=eos,
         limit=vocab_size,
-        boundary_ids=[eos],
+        # No token equals an EOS outside the vocabulary, so no look-back stops at one; the fill is still that number.
+        boundary_ids=[eos] if known else [],
         adds_offsets=True,
     )
 
