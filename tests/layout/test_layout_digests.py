@@ -1,15 +1,18 @@
-"""The digest of every preset, which papers and checkpoints may cite: pinned, and changed by every number."""
+"""The digest that results are cited by: pinned for every preset, equal to its definition, and of every number."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
+import layout_tools
 import pytest
 from engram_fast import HashLayout, presets
-from layout_tools import preset
 
-DIGESTS = {
+# With the presets' own parameters, or those of `layout_tools` if a preset has none.
+PINNED = {
     "engram-demo-v1": "033f6eea6b960c76dcc9c15bd1e6de9e8278a3f7c7414b3edf5410a22995d8d8",
     "deepseek-v4.1": "fb6362c47918201cc7d5a785d6f1bc29b9fcc967ba46bb671ba016a0332d0ba4",
     "qwen-ple": "4824332e5c8ef8f3a38bbe51da231cc18e9d0b14e246701c66f0c4fb9f71dd90",
@@ -24,44 +27,97 @@ DIGESTS = {
 }
 
 
+def definition(layout: dict[str, Any]) -> str:
+    """The digest by its rule: little-endian int64 numbers, a list after its length."""
+
+    def number(value: int) -> bytes:
+        return value.to_bytes(8, "little", signed=True)
+
+    def numbers(values: list[int]) -> bytes:
+        return number(len(values)) + b"".join(map(number, values))
+
+    ids, token_map = layout["ids"], layout["token_map"]
+    parts = [
+        b"engram-fast layout numbers, rule 1\n",
+        numbers(layout["orders"]),
+        number(layout["heads"]),
+        number(layout["max_order"]),
+        number(["order-major", "function-major"].index(layout["columns"])),
+        number(["xor", "sum"].index(layout["mix"])),
+        number(layout["word_bits"]),
+        number(["newest", "oldest"].index(layout["align"])),
+        number(layout["fill"]),
+        numbers(sorted(set(layout["boundary_ids"]))),
+        numbers([] if ids["limit"] is None else [ids["limit"]]),
+        *(number(["error", "enter"].index(ids[key])) for key in ("negative", "too_large")),
+        number(layout["adds_offsets"]),
+        number(token_map is not None),
+    ]
+    if token_map is not None:
+        parts += [token_map["digest"].encode(), number(token_map["length"]), number(token_map["size"])]
+    parts.append(number(len(layout["layers"])))
+    for layer in layout["layers"]:
+        parts.append(number(layer["layer_id"]))
+        shared = isinstance(layer["multipliers"][0], int)
+        parts += map(numbers, [layer["multipliers"]] if shared else layer["multipliers"])
+        parts += [numbers(layer["moduli"]), numbers(layer["offsets"]), number(layer["rows"])]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
 @pytest.mark.parametrize("name", presets())
-def test_the_digest_of_a_preset_is_pinned(name: str) -> None:
-    assert preset(name).digest == DIGESTS[name]
+def test_the_digest_of_every_preset_is_pinned_and_that_of_the_rule(name: str) -> None:
+    layout = layout_tools.preset(name)
+    assert layout.digest == PINNED[name] == definition(json.loads(layout.to_json()))
 
 
-XOR = {"multipliers": [3, 5, 7], "moduli": [101, 103], "orders": [2, 3], "id_limit": 100, "fill": 4}
-SUM = {"multipliers": [[3, 5], [7, 9]], "moduli": [101, 103], "orders": [2], "heads": 2, "mix": "sum"}
-CHANGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (XOR, {"word_bits": 32}),
-    (XOR, {"align": "oldest"}),
-    (XOR, {"fill": 5}),
-    (XOR, {"boundary_ids": [1]}),
-    (XOR, {"id_limit": 99}),
-    (XOR, {"id_limit": None}),
-    (XOR, {"negative_ids": "enter"}),
-    (XOR, {"too_large_ids": "enter"}),
-    (XOR, {"adds_offsets": True}),
-    (XOR, {"rows": 205}),
-    (XOR, {"layer_ids": [1]}),
-    (XOR, {"multipliers": [3, 5, 9]}),
-    (XOR, {"moduli": [101, 107]}),
-    (XOR, {"offsets": [103, 0], "adds_offsets": False}),
-    (XOR, {"orders": [1, 3]}),
-    (XOR, {"orders": [3], "heads": 2}),
-    (SUM, {"multipliers": [[3, 5], [7, 11]]}),
-    (SUM, {"column_numbering": "function-major"}),
-]
+def small() -> dict[str, Any]:
+    """Numbers small enough for words of 32 bits, so that each of them can change alone."""
+    return {
+        **{"format": "engram-fast-layout", "version": 1, "name": "small", "parameters": {}, "orders": [2, 3]},
+        **{"heads": 1, "max_order": 3, "columns": "order-major", "mix": "xor", "word_bits": 64, "align": "newest"},
+        **{"fill": 2, "boundary_ids": [7], "adds_offsets": False},
+        "ids": {"limit": 9, "negative": "error", "too_large": "error"},
+        "token_map": {"digest": "0" * 64, "length": 10, "size": 8},
+        "layers": [
+            {"layer_id": 0, "multipliers": [3, 5, 7], "moduli": [97, 101], "offsets": [0, 97], "rows": 200},
+            {"layer_id": 4, "multipliers": [9, 5, 7], "moduli": [97, 101], "offsets": [0, 97], "rows": 200},
+        ],
+    }
 
 
-@pytest.mark.parametrize(("numbers", "change"), CHANGES, ids=[next(iter(change)) for _, change in CHANGES])
-def test_every_number_and_choice_changes_the_digest(numbers: dict[str, Any], change: dict[str, Any]) -> None:
-    one, other = HashLayout.from_numbers(**numbers), HashLayout.from_numbers(**numbers | change)
-    assert one.digest != other.digest
-    assert one != other
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "orders": lambda d: d.update(orders=[1, 3]),
+    "word_bits": lambda d: d.update(word_bits=32),
+    "align": lambda d: d.update(align="oldest"),
+    "fill": lambda d: d.update(fill=3),
+    "boundary_ids": lambda d: d.update(boundary_ids=[6]),
+    "adds_offsets": lambda d: d.update(adds_offsets=True),
+    "limit": lambda d: d["ids"].update(limit=8),
+    "negative": lambda d: d["ids"].update(negative="enter"),
+    "too_large": lambda d: d["ids"].update(too_large="enter"),
+    "map": lambda d: d["token_map"].update(digest="1" * 64),
+    "length": lambda d: d["token_map"].update(length=11),
+    "size": lambda d: d["token_map"].update(size=9),
+    "layer_id": lambda d: d["layers"][1].update(layer_id=5),
+    "multipliers": lambda d: d["layers"][1].update(multipliers=[9, 5, 6]),
+    "moduli": lambda d: d["layers"][1].update(moduli=[97, 100]),
+    "offsets": lambda d: d["layers"][1].update(offsets=[0, 98]),
+    "rows": lambda d: d["layers"][1].update(rows=201),
+    "layers": lambda d: d["layers"].pop(),
+    "order of layers": lambda d: d["layers"].reverse(),
+}
 
 
-def test_the_name_and_the_parameters_do_not_change_the_digest() -> None:
-    layout = HashLayout.from_numbers(**XOR)
-    assert HashLayout.from_numbers(**XOR, name="mine").digest == layout.digest
-    document = json.loads(layout.to_json()) | {"parameters": {"seed": 1}}
-    assert HashLayout.from_json(json.dumps(document)).digest == layout.digest
+def digest(document: dict[str, Any]) -> str:
+    return HashLayout.from_json(json.dumps(document)).digest
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_number_that_changes_changes_the_digest(change: str) -> None:
+    document = small()
+    CHANGES[change](document)
+    assert digest(document) == definition(document) != digest(small())
+
+
+def test_names_and_parameters_are_no_part_of_the_digest() -> None:
+    assert digest({**small(), "name": "other", "parameters": {"seed": 1}}) == digest(small())

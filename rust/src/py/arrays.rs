@@ -10,10 +10,11 @@ use pyo3::prelude::*;
 
 use crate::ids::{Ints, Kind};
 
-/// An integer array, kept alive. Its shape is that of the moment it was taken: a later change of the array object's
-/// shape moves no memory.
+/// An integer array, kept alive, as it was when it was taken. Code of the caller that runs later, while other arguments are
+/// read, can change the array: [`IntArray::check_unchanged`] refuses that before the core reads the first value.
 pub struct IntArray<'py> {
     array: Bound<'py, PyUntypedArray>,
+    first: *mut u8,
     shape: Vec<usize>,
     strides: [isize; 2],
     kind: Kind,
@@ -33,7 +34,7 @@ impl<'py> IntArray<'py> {
         let converted = py
             .import(intern!(py, "engram_fast.ids"))?
             .call_method1(intern!(py, "as_integers"), (object, name, bools))?;
-        let array = converted.cast_into::<PyUntypedArray>()?;
+        let array = base_class(&converted.cast_into::<PyUntypedArray>()?)?;
         let kind = kind_of(&array, bools).ok_or_else(|| {
             PyTypeError::new_err(format!("{name}: expected integers, got an array of {}", array.dtype()))
         })?;
@@ -60,12 +61,18 @@ impl<'py> IntArray<'py> {
     }
 
     fn of(array: Bound<'py, PyUntypedArray>, (kind, swapped): (Kind, bool)) -> Self {
-        let strides = match *array.strides() {
-            [stride] => [0, stride],
-            [row, column] => [row, column],
-            _ => [0, 0],
-        };
-        Self { shape: array.shape().to_vec(), strides, kind, swapped, array }
+        Self { first: data(&array), shape: array.shape().to_vec(), strides: two_strides(&array), kind, swapped, array }
+    }
+
+    /// Refuses an array that is no longer what it was when it was taken; `name` is the caller's word for it.
+    pub fn check_unchanged(&self, name: &str) -> PyResult<()> {
+        let array = &self.array;
+        let flattened = self.shape.len() > 2; // of a reshaped array nobody else knows the object
+        let same = data(array) == self.first
+            && (flattened || array.shape() == self.shape)
+            && two_strides(array) == self.strides
+            && kind_of(array, true) == Some((self.kind, self.swapped));
+        if same { Ok(()) } else { Err(changed(name)) }
     }
 
     /// The array's own shape.
@@ -82,7 +89,7 @@ impl<'py> IntArray<'py> {
         };
         // SAFETY: NumPy vouches for shape and strides of an array, which `self.array` keeps alive and in place; without a
         // dimension there is one value, with more than two the array was made flat.
-        unsafe { Ints::from_raw(data(&self.array).cast(), self.kind, self.swapped, shape, self.strides) }
+        unsafe { Ints::from_raw(self.first, self.kind, self.swapped, shape, self.strides) }
     }
 
     /// All values of a flat array; one past 63 bits is a ValueError.
@@ -128,6 +135,33 @@ pub fn allocate<'py>(
     }
 }
 
+/// Bytes from row to row and from column to column; a flat array has one row.
+fn two_strides(array: &Bound<PyUntypedArray>) -> [isize; 2] {
+    match *array.strides() {
+        [stride] => [0, stride],
+        [row, column] => [row, column],
+        _ => [0, 0],
+    }
+}
+
+fn changed(name: &str) -> PyErr {
+    PyValueError::new_err(format!("{name}: the array was changed while the arguments were read; pass one that stays"))
+}
+
+/// The array itself, or a view of the base class of an instance of a subclass, whose methods could be the caller's code.
+fn base_class<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if array.as_any().cast_exact::<PyUntypedArray>().is_ok() {
+        return Ok(array.clone());
+    }
+    let py = array.py();
+    // SAFETY: the array is alive; without a dtype NumPy keeps the array's own, and the class is NumPy's own.
+    unsafe {
+        let class = get_type_object(py, NpyTypes::PyArray_Type);
+        let view = PY_ARRAY_API.PyArray_View(py, array.as_array_ptr(), std::ptr::null_mut(), class);
+        Ok(Bound::from_owned_ptr_or_err(py, view)?.cast_into_unchecked())
+    }
+}
+
 /// The first element's address.
 pub fn data(array: &Bound<PyUntypedArray>) -> *mut u8 {
     // SAFETY: the array object is alive.
@@ -163,15 +197,15 @@ pub fn row_width(dtype: &Bound<numpy::PyArrayDescr>) -> Option<usize> {
     (dtype.kind() == b'i' && native && matches!(dtype.itemsize(), 4 | 8)).then(|| dtype.itemsize())
 }
 
-/// A buffer that may be written: the caller's own.
+/// A buffer of the caller that a result may be written to.
 pub struct OutArray<'py> {
     array: Bound<'py, PyUntypedArray>,
-    /// 4 or 8.
+    /// Bytes of a row number: 4 or 8.
     pub width: usize,
 }
 
 impl<'py> OutArray<'py> {
-    /// Takes `out` if it is an int32 or int64 array at all; the rest is for [`OutArray::check`].
+    /// Takes `out` if it is an array of int32 or int64; the rest is for [`OutArray::take`].
     pub fn new(out: &Bound<'py, PyAny>) -> PyResult<Self> {
         let py = out.py();
         let refuse = || {
@@ -192,9 +226,37 @@ impl<'py> OutArray<'py> {
         Ok(Self { array: array.clone(), width })
     }
 
-    /// Refuses a buffer of another shape, one that cannot be written in place, and one that shares memory with an input.
-    pub fn check(&self, shape: &[usize], inputs: &[&IntArray]) -> PyResult<()> {
+    /// The array's own shape, whatever a subclass says.
+    pub fn shape(&self) -> &[usize] {
+        self.array.shape()
+    }
+
+    /// The first element's address, once nothing can run the caller's code any more. Refuses a buffer of another width or
+    /// shape, one that cannot be written in place, and one that shares memory with an input.
+    pub fn take(&self, shape: &[usize], inputs: &[(&'static str, &IntArray)]) -> PyResult<*mut u8> {
+        self.check(shape)?;
+        let py = self.array.py();
+        for (_, input) in inputs {
+            if bounds_overlap(&self.array, &input.array)
+                && py
+                    .import(intern!(py, "numpy"))?
+                    .call_method1(intern!(py, "shares_memory"), (base_class(&self.array)?, base_class(&input.array)?))?
+                    .extract()?
+            {
+                return Err(PyValueError::new_err("out: shares memory with an input"));
+            }
+        }
+        // NumPy has looked at the arrays: once more, and from here on nothing but the core runs.
+        self.check(shape)?;
+        inputs.iter().try_for_each(|(name, input)| input.check_unchanged(name))?;
+        Ok(data(&self.array))
+    }
+
+    fn check(&self, shape: &[usize]) -> PyResult<()> {
         let refuse = |reason: String| Err(PyValueError::new_err(format!("out: {reason}")));
+        if row_width(&self.array.dtype()) != Some(self.width) {
+            return Err(changed("out"));
+        }
         if self.array.shape() != shape {
             return refuse(format!("expected the shape {shape:?}, got {:?}", self.array.shape()));
         }
@@ -207,23 +269,7 @@ impl<'py> OutArray<'py> {
         if !has_flags(&self.array, flags::NPY_ARRAY_ALIGNED) {
             return refuse(format!("the data is not aligned to {} bytes", self.width));
         }
-        for input in inputs {
-            let py = self.array.py();
-            if bounds_overlap(&self.array, &input.array)
-                && py
-                    .import(intern!(py, "numpy"))?
-                    .call_method1(intern!(py, "shares_memory"), (&self.array, &input.array))?
-                    .extract()?
-            {
-                return refuse("shares memory with an input".into());
-            }
-        }
         Ok(())
-    }
-
-    /// The first element.
-    pub fn data(&self) -> *mut u8 {
-        data(&self.array)
     }
 }
 

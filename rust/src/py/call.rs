@@ -61,8 +61,8 @@ impl<'py> Call<'py> {
                 .map_err(|_| PyTypeError::new_err(format!("add_offsets: expected None, True or False, got {flag}")))?,
         };
         let threads = threads_arg(arguments.num_threads)?;
-        let out = arguments.out.map(|out| Ok::<_, PyErr>((out.clone(), OutArray::new(out)?))).transpose()?;
         let asked = arguments.dtype.map(dtype_width).transpose()?;
+        let out = arguments.out.map(|out| Ok::<_, PyErr>((out.clone(), OutArray::new(out)?))).transpose()?;
         let width = match (asked, &out) {
             (Some(width), Some((_, out))) if width != out.width => {
                 return Err(PyTypeError::new_err(format!(
@@ -84,12 +84,7 @@ impl<'py> Call<'py> {
                 hasher.inner.layout().name
             )));
         }
-        let call = Self { place, out, width, axis, layers, add_offsets, threads };
-        if let Some((_, out)) = &call.out {
-            let (shape, dimensions) = call.shape(hasher);
-            out.check(&shape[..dimensions], &call.place.inputs())?;
-        }
-        Ok(call)
+        Ok(Self { place, out, width, axis, layers, add_offsets, threads })
     }
 
     fn layers<'a>(&'a self, hasher: &'a PyHasher) -> &'a [usize] {
@@ -120,8 +115,9 @@ impl<'py> Call<'py> {
         let states = state.map(|state| &state.rows[..]);
         let (shape, dimensions) = self.shape(hasher);
         let shape = &shape[..dimensions];
+        let threads = self.threads(py)?;
         let (result, first) = match &self.out {
-            Some((object, out)) => (object.clone(), out.data()),
+            Some((object, out)) => (object.clone(), out.take(shape, &self.place.inputs())?),
             None => {
                 let bytes = shape.iter().try_fold(self.width, |bytes, &n| bytes.checked_mul(n));
                 if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
@@ -130,14 +126,25 @@ impl<'py> Call<'py> {
                 // Every element is written before the array is handed out; after an error it is dropped.
                 let array = allocate(py, shape, self.width, false)?;
                 let first = data(&array);
+                self.place.check_unchanged()?;
                 (array.into_any(), first)
             }
         };
         let places = match self.width {
-            4 => self.run(py, hasher, states, first.cast::<i32>())?,
-            _ => self.run(py, hasher, states, first.cast::<i64>())?,
+            4 => self.run(py, hasher, states, threads, first.cast::<i32>())?,
+            _ => self.run(py, hasher, states, threads, first.cast::<i64>())?,
         };
         Ok((result, places))
+    }
+
+    fn threads(&self, py: Python<'py>) -> PyResult<usize> {
+        let [rows, cols] = self.place.shape();
+        Ok(match self.threads {
+            Some(threads) => threads,
+            None if rows * cols < pool::WORTH_SHARING => 1,
+            None if in_loader_worker(py)? => 1,
+            None => pool::default_threads(),
+        })
     }
 
     fn run<T: Row>(
@@ -145,6 +152,7 @@ impl<'py> Call<'py> {
         py: Python<'py>,
         hasher: &PyHasher,
         states: Option<&[RowState]>,
+        threads: usize,
         out: *mut T,
     ) -> PyResult<Places<'_>> {
         let (shape, layers) = (self.place.shape(), self.layers(hasher));
@@ -154,12 +162,6 @@ impl<'py> Call<'py> {
             (_, axis) => axis,
         };
         let tokens = shape[0] * shape[1];
-        let threads = match self.threads {
-            Some(threads) => threads,
-            None if tokens < pool::WORTH_SHARING => 1,
-            None if in_loader_worker(py)? => 1,
-            None => pool::default_threads(),
-        };
         let (add_offsets, flat, check_first) = (self.add_offsets, self.place.flat, self.out.is_some());
         let (places, out) = (self.place.places(), SharedMut::new(out));
         let work = || {

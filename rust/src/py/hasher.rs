@@ -192,6 +192,7 @@ impl PyHasher {
         let mut state = state.get().lock(self)?;
         let place = WhereArrays::new("ids", ids, mask, segment_ids, None, Some(state.rows.len()))?;
         let counts = place.accepted(accepted)?;
+        place.check_unchanged()?;
         let places = place.places();
         *state = self.inner.engine().feed(&state, &places.check()?, place.flat, |row| counts[row])?;
         Ok(())
@@ -216,6 +217,7 @@ impl PyHasher {
         if batch > MAX_BATCH {
             return Err(PyValueError::new_err(format!("ids_so_far: {batch} rows are more than {MAX_BATCH}")));
         }
+        place.check_unchanged()?;
         let empty = self.inner.new_state(batch);
         let places = place.places();
         let work = || self.inner.engine().feed(&empty, &places.check()?, flat, |_| length);

@@ -26,15 +26,15 @@ fn fill_bytes(
 ) -> PyResult<()> {
     let threads = threads_arg(num_threads)?.unwrap_or(1);
     let array = OutArray::new(out)?;
-    let shape: Vec<usize> = out.getattr("shape")?.extract()?;
-    array.check(&shape, &[])?;
+    let shape = array.shape().to_vec();
+    let first = array.take(&shape, &[])?;
     let len = shape.iter().product::<usize>() * array.width;
     if len == 0 {
         return Ok(());
     }
     // SAFETY: checked to be `len` writeable, contiguous bytes, kept alive by `out`; writing an array that other threads
     // read or write at the same time is the caller's race, as with every NumPy function that takes `out`.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(array.data(), len) };
+    let bytes = unsafe { std::slice::from_raw_parts_mut(first, len) };
     released(py, || {
         fill::fill(bytes, temporal, threads);
         Ok(())

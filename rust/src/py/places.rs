@@ -13,13 +13,14 @@ pub struct WhereArrays<'py> {
     mask: Option<IntArray<'py>>,
     segment_ids: Option<IntArray<'py>>,
     cu_seqlens: Option<Vec<i64>>,
+    name: &'static str,
     pub flat: bool,
 }
 
 impl<'py> WhereArrays<'py> {
     /// `name`: the caller's word for the ids; `batch`: the number of rows that a state wants.
     pub fn new(
-        name: &str,
+        name: &'static str,
         ids: &Bound<'py, PyAny>,
         mask: Option<&Bound<'py, PyAny>>,
         segment_ids: Option<&Bound<'py, PyAny>>,
@@ -57,7 +58,7 @@ impl<'py> WhereArrays<'py> {
             }
             Some(starts) => Some(IntArray::flat(starts, "cu_seqlens")?.to_vec("cu_seqlens")?),
         };
-        let array = Self { ids, mask, segment_ids, cu_seqlens, flat };
+        let array = Self { ids, mask, segment_ids, cu_seqlens, name, flat };
         match batch {
             Some(batch) if array.shape()[0] != batch => Err(PyValueError::new_err(format!(
                 "{name}: the state has {batch} rows, the ids have the shape {:?}",
@@ -104,7 +105,19 @@ impl<'py> WhereArrays<'py> {
     }
 
     /// The arrays that are read while the result is written.
-    pub fn inputs(&self) -> Vec<&IntArray<'py>> {
-        [Some(&self.ids), self.mask.as_ref(), self.segment_ids.as_ref()].into_iter().flatten().collect()
+    pub fn inputs(&self) -> Vec<(&'static str, &IntArray<'py>)> {
+        self.each_input().collect()
+    }
+
+    /// Refuses arrays that are no longer what they were when they were taken. To be called after the last line that can
+    /// run code of the caller, and before the core reads a value.
+    pub fn check_unchanged(&self) -> PyResult<()> {
+        self.each_input().try_for_each(|(name, array)| array.check_unchanged(name))
+    }
+
+    fn each_input(&self) -> impl Iterator<Item = (&'static str, &IntArray<'py>)> {
+        let beside = [("mask", &self.mask), ("segment_ids", &self.segment_ids)];
+        let beside = beside.into_iter().filter_map(|(name, array)| Some((name, array.as_ref()?)));
+        std::iter::once((self.name, &self.ids)).chain(beside)
     }
 }

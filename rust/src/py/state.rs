@@ -193,6 +193,7 @@ impl PyHashState {
         if let Some((row, length)) = lengths.iter().enumerate().find(|&(_, &n)| n < 0 || n > width as i64) {
             return Err(PyValueError::new_err(format!("lengths: {length} at row {row} is outside 0..{width}")));
         }
+        history.check_unchanged("history")?;
         let mut state = hasher.new_state(batch);
         let view = history.view();
         let mut values = vec![0; state.reach];

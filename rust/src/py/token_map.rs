@@ -148,6 +148,7 @@ impl PyTokenMap {
         let ids = IntArray::of_any_shape(ids, "ids")?;
         let (view, shape) = (ids.view(), ids.shape());
         let result = allocate(py, shape, 4, true)?.cast_into::<PyArrayDyn<i32>>()?;
+        ids.check_unchanged("ids")?;
         // SAFETY: the array was made just now; nobody else knows it.
         let out = unsafe { result.as_slice_mut()? };
         released(py, || self.map.compress_into(&view, shape, out))?;
