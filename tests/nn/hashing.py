@@ -14,11 +14,23 @@ class OracleHasher:
 
     def __init__(self, layout: dict, lookup: np.ndarray | None = None) -> None:
         self.numbers, self.calls = layout, 0
-        self.layout = SimpleNamespace(to_json=lambda: json.dumps(layout))
+        layers = layout["layers"]
+        arrays = {
+            name: {layer["layer_id"]: np.array(layer[name], dtype=np.int64) for layer in layers}
+            for name in ("multipliers", "moduli", "offsets")
+        }
+        self.layout = SimpleNamespace(
+            to_json=lambda: json.dumps(layout),
+            layer_ids=tuple(layer["layer_id"] for layer in layers),
+            adds_offsets=layout["adds_offsets"],
+            **arrays,
+        )
         self.token_map = None if lookup is None else SimpleNamespace(lookup=lookup)
 
     def hash_batch(self, ids, *, dtype=np.int64, layers=None, **where) -> np.ndarray:
         self.calls += 1
+        if dtype is None:
+            dtype = np.int32 if all(layer["rows"] <= 2**31 for layer in self.numbers["layers"]) else np.int64
         lookup = None if self.token_map is None else self.token_map.lookup
         rows = reference.hash_rows(self.numbers, ids, lookup=lookup, **where)
         known = [layer["layer_id"] for layer in self.numbers["layers"]]

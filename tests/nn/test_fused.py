@@ -81,7 +81,10 @@ def test_demo_function_against_finite_differences() -> None:
     limit = look_back_limit(batch, length, segment_ids=torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 2, 2, 2, 2]]))
     for cut in ((None, None), (limit, mask)):
         # The epsilons are large so that they take part.
-        assert torch.autograd.gradcheck(lambda *a, cut=cut: EngramMix.apply(*a, *cut, 0.1, 0.2, 2)[0], inputs)
+        for result in (0, 1):  # the contribution, the gate
+            assert torch.autograd.gradcheck(
+                lambda *a, cut=cut, r=result: EngramMix.apply(*a, *cut, 0.1, 0.2, 2)[r], inputs
+            )
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -91,8 +94,11 @@ def test_v41_function_against_finite_differences(masked) -> None:
     hidden, keys = torch.randn(5, 2, 3, **double), torch.randn(5, 2, 3, **double)
     value, weight = torch.randn(5, 3, **double), torch.randn(2, 3, **double)
     mask = torch.tensor([True, True, False, True, False]) if masked else None
-    assert torch.autograd.gradcheck(lambda *a: GatedAdd.apply(*a, mask, 0.1)[0], (hidden, keys, value, weight))
     for positive in (False, True):
+        for result in (0, 1):  # the hidden states, the gate
+            assert torch.autograd.gradcheck(
+                lambda *a, p=positive, r=result: GatedAdd.apply(*a, mask, 0.1, p)[r], (hidden, keys, value, weight)
+            )
         assert torch.autograd.gradcheck(lambda *a, p=positive: Gate.apply(*a, 0.1, p), (hidden, keys, weight))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch (the extra `torch`)")
-from engram_fast.nn import Engram, EngramGate, EngramV41, MultiHeadEmbedding, projection  # noqa: E402
+from engram_fast.nn import Engram, EngramGate, EngramV41, MultiHeadEmbedding  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -219,7 +219,7 @@ def test_from_config_follows_configuration_and_layout(rows) -> None:
         EngramV41.from_config({k: v for k, v in config["text_config"].items() if "heads" not in k}, layer_id=14)
 
 
-def test_projections_share_one_storage_through_casts_copies_and_loads(engram, rows, near) -> None:
+def test_projections_have_storages_of_their_own_through_casts_copies_and_loads(engram, rows, near) -> None:
     module, hidden, ids = engram(), torch.randn(1, 3, 2, 16), rows(1, 3)
     want = module(hidden, ids)
     file = io.BytesIO()
@@ -228,10 +228,11 @@ def test_projections_share_one_storage_through_casts_copies_and_loads(engram, ro
     copies = [copy.deepcopy(module), pickle.loads(pickle.dumps(module)), torch.load(file, weights_only=False)]
     copies += [copy.deepcopy(module).double().float()]
     for other in copies:
-        assert projection._adjacent([linear.weight for linear in other._projections()])
+        parameters = [linear.weight for linear in (*other.key_projs, other.value_proj)]
+        assert len({parameter.untyped_storage().data_ptr() for parameter in parameters}) == len(parameters)
         near(other(hidden, ids).detach(), want.detach(), 1e-6)
     loose = copy.deepcopy(module)
-    for linear in loose._projections():
+    for linear in (*loose.key_projs, loose.value_proj):
         linear.weight = nn.Parameter(linear.weight.detach().clone())
     near(loose(hidden, ids).detach(), want.detach(), 1e-6)
     functional = torch.func.functional_call(module, dict(module.named_parameters()), (hidden, ids))

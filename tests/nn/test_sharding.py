@@ -27,6 +27,37 @@ def test_two_processes_equal_one() -> None:
     assert done.stdout.strip() == "equal"
 
 
+def run_checks(*arguments: str) -> list[str]:
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(HERE / "checkpoint_checks.py"), *arguments]
+    variables = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def saved_by_one_and_two(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    for processes in "12":
+        run_checks("save", str(folder), processes)
+    return folder
+
+
+@pytest.mark.parametrize("processes", ["2", "1"])
+def test_i3_checkpoints_of_any_processes_load_into_any_processes(saved_by_one_and_two, processes) -> None:
+    """Every sharding and optimizer saved by two and by one, loaded by two and by one: weights, states, a third step."""
+    loaded = run_checks("load", str(saved_by_one_and_two), processes)
+    assert loaded[-1] == "equal"
+    assert len(loaded) == {"2": 31, "1": 15}[processes]
+
+
+def test_i3_other_ways_of_saving_shards_are_equal_or_refused(tmp_path) -> None:
+    """torch.save and load by the same process; one process's file in another, safetensors and accelerate refuse."""
+    lines = run_checks("other", str(tmp_path), "2")
+    assert lines == ["rows refused or equal", "heads refused or equal", "fsdp2 refused or equal", "equal"]
+
+
 def test_what_cannot_be_sharded_says_why(engram) -> None:
     from engram_fast.nn import EngramV41
     from engram_fast.nn.sharding import shard_tables

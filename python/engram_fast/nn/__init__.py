@@ -1,7 +1,15 @@
 """PyTorch modules of the n-gram memory: the paper's demo and DeepSeek-V4.1, with their checkpoints' names.
 
-Needs torch (``pip install engram-fast[torch]``).
+Needs torch (the extra ``torch``).
 """
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    message = "engram_fast.nn needs torch: run pip install 'engram-fast[torch]' (the extra torch)"
+    raise ModuleNotFoundError(message, name="torch") from None
 
 from .embedding import MultiHeadEmbedding
 from .engram import Engram

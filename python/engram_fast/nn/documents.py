@@ -1,8 +1,9 @@
-"""Which tokens take part and how far each may look back: masks, segment ids, cumulative lengths."""
+"""The shapes of hidden states, which of their tokens take part, and how far each token may look back."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -30,15 +31,14 @@ def look_back_limit(
     position = torch.arange(length, device=device).expand(batch, length)
     if cu_seqlens is not None:
         if batch != 1:
-            raise ValueError(f"cu_seqlens needs one flat row of tokens, the batch has {batch}")
+            raise ValueError(f"cu_seqlens needs one flat row of tokens; got a batch of {batch} rows")
         check_cu_seqlens(cu_seqlens, length)
         cu_seqlens = cu_seqlens.to(device=device, dtype=torch.int64)
         start = cu_seqlens[torch.searchsorted(cu_seqlens, position[0].contiguous(), right=True) - 1][None]
         first = torch.full((1, 1), 0, device=device)
     else:
         assert segment_ids is not None
-        if segment_ids.shape != (batch, length):
-            raise ValueError(f"segment_ids has shape {tuple(segment_ids.shape)}, the tokens have {(batch, length)}")
+        segment_ids = to_shape("segment_ids", segment_ids, torch.Size((batch, length)))
         before = segment_ids.roll(1, 1)
         first_before = segment_ids[:, :1] if last_segment is None else last_segment.to(segment_ids)[:, None]
         before = torch.where(position == 0, first_before, before)
@@ -48,15 +48,49 @@ def look_back_limit(
     return torch.where(start > first, position - start + 1, NO_LIMIT)
 
 
+def with_branches(name: str, x: Tensor, branches: int, width: int) -> Tensor:
+    """Return x [B, T, M, D], or x [B, T, D] of one branch as [B, T, 1, D]; another shape is a ValueError."""
+    if x.ndim == 3 and branches == 1:
+        x = x.unsqueeze(2)
+    if x.ndim != 4 or x.shape[2:] != (branches, width):
+        expected = f"[B, T, {branches}, {width}]" + (f" or [B, T, {width}]" if branches == 1 else "")
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, expected {expected}")
+    return x
+
+
+@overload
+def to_shape(name: str, tensor: Tensor, shape: torch.Size) -> Tensor: ...
+@overload
+def to_shape(name: str, tensor: Tensor | None, shape: torch.Size) -> Tensor | None: ...
+def to_shape(name: str, tensor: Tensor | None, shape: torch.Size) -> Tensor | None:
+    """Return `tensor` in the tokens' shape, from which it may differ by leading axes of length 1; else ValueError."""
+    if tensor is None or tensor.shape == shape:
+        return tensor
+    if _without_leading_ones(tensor.shape) != _without_leading_ones(shape):
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, the tokens have {tuple(shape)}")
+    return tensor.reshape(shape)
+
+
 def as_mask(mask: Tensor | None, shape: torch.Size) -> Tensor | None:
-    """A mask of the tokens' shape, bool or 0 and 1, as bool; another shape is a ValueError, floats are a TypeError."""
+    """Return a mask of the tokens' shape, bool or 0 and 1, as bool.
+
+    Raises:
+        TypeError: the mask holds floating-point numbers.
+        ValueError: it has another shape (see `to_shape`).
+    """
+    mask = to_shape("mask", mask, shape)
     if mask is None:
         return None
-    if mask.shape != shape:
-        raise ValueError(f"mask has shape {tuple(mask.shape)}, the tokens have {tuple(shape)}")
     if mask.dtype.is_floating_point or mask.dtype.is_complex:
         raise TypeError(f"mask must be bool or 0 and 1, not {mask.dtype}")
     return mask.to(torch.bool)
+
+
+def _without_leading_ones(shape: torch.Size) -> tuple[int, ...]:
+    sizes = tuple(shape)
+    while len(sizes) > 1 and sizes[0] == 1:
+        sizes = sizes[1:]
+    return sizes
 
 
 def check_cu_seqlens(cu_seqlens: Tensor, length: int) -> None:

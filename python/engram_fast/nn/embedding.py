@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .computed import ComputedBuffers, keep_start_values
 from .row_check import check_rows, table_rows
 
 
-class MultiHeadEmbedding(nn.Module):
+class MultiHeadEmbedding(ComputedBuffers):
     """Rows [..., C] of C heads to vectors [..., C, dim].
 
     Names in the state are those of the published demo: ``embedding.weight`` and ``offsets`` (int64 [C]).
@@ -31,6 +33,7 @@ class MultiHeadEmbedding(nn.Module):
     torch.Size([1, 2, 2, 4])
     """
 
+    COMPUTED = ("head_sizes", "offsets")
     offsets: Tensor
     head_sizes: Tensor
 
@@ -50,12 +53,12 @@ class MultiHeadEmbedding(nn.Module):
         if not self.sizes or min(self.sizes) < 1:
             raise ValueError(f"each head needs at least one row, the sizes are {list(self.sizes)}")
         self.dim, self.rows_have_offsets, self.init_std = dim, rows_have_offsets, init_std
-        # torch.nn.Embedding fills its table on the way: on the meta device first, once afterwards.
-        self.embedding = nn.Embedding(sum(self.sizes), dim, sparse=sparse, device="meta", dtype=dtype)
-        self.embedding.to_empty(device=device or torch.get_default_device())
-        self.register_buffer("offsets", self._offsets(self.weight.device))
-        self.register_buffer("head_sizes", torch.tensor(self.sizes, device=self.weight.device), persistent=False)
-        self.register_load_state_dict_post_hook(self._leave_meta)
+        # Given a table, torch.nn.Embedding does not fill one first: it is filled once, below.
+        rows = sum(self.sizes)
+        table = torch.empty((rows, dim), device=device, dtype=dtype)
+        self.embedding = nn.Embedding(rows, dim, sparse=sparse, _weight=table)
+        self.register_buffer("offsets", None)
+        self.register_buffer("head_sizes", None, persistent=False)
         self.reset_parameters()
 
     @property
@@ -67,42 +70,46 @@ class MultiHeadEmbedding(nn.Module):
         """Start values of the table, and the integer buffers from the sizes."""
         if not self.weight.is_meta:
             nn.init.normal_(self.weight, std=self.init_std)
-        self._rebuild_buffers()
+        self.place_buffers(self.weight.device)
+        keep_start_values(self)
+
+    def compute_buffers(self) -> dict[str, Tensor | None]:
+        """Return the sizes of the heads and their first rows, int64 [C]."""
+        starts = [0, *accumulate(self.sizes)][:-1]
+        numbers = {"head_sizes": self.sizes, "offsets": starts}
+        return {name: torch.tensor(part, dtype=torch.int64) for name, part in numbers.items()}
 
     def forward(self, rows: Tensor) -> Tensor:
+        """Return the vectors [..., C, dim] of rows [..., C]."""
         rows = check_rows(rows, len(self.sizes))
-        return self.embedding(table_rows(rows, self.head_sizes, self.offsets, self.rows_have_offsets))
+        sizes, offsets = self.buffers_on(self.weight.device)
+        return self.embedding(table_rows(rows, sizes, offsets, self.rows_have_offsets))
 
     def extra_repr(self) -> str:
         return f"{len(self.sizes)} heads, {sum(self.sizes)} rows, dim={self.dim}"
 
-    def _offsets(self, device: torch.device) -> Tensor:
-        return torch.tensor([0, *accumulate(self.sizes)][:-1], dtype=torch.int64, device=device)
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        # A copy: distributed checkpoints are read into the tensors of a state, before anything is checked.
+        destination[prefix + "offsets"] = self.buffers_on(self.weight.device)[1].clone()
 
-    def _rebuild_buffers(self, device: torch.device | None = None) -> None:
-        device = device or self.offsets.device
-        self.offsets = self._offsets(device)
-        self.head_sizes = torch.tensor(self.sizes, dtype=torch.int64, device=device)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> MultiHeadEmbedding:
-        # to_empty() leaves buffers undefined, and a cast must not reach them: they follow from the sizes alone.
-        super()._apply(fn, recurse)
-        self._rebuild_buffers()
-        return self
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) -> None:
-        given = state_dict.get(prefix + "offsets")
-        expected = self._offsets(torch.device("cpu"))
-        if given is not None and not given.is_meta and not torch.equal(given.cpu().to(torch.int64), expected):
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
+        errors: list[str],
+    ) -> None:
+        saved = state_dict.get(prefix + "offsets")
+        expected = self.compute_buffers()["offsets"]
+        assert expected is not None
+        if saved is not None and not saved.is_meta and not torch.equal(saved.cpu().to(torch.int64), expected):
             errors.append(
-                f"{prefix}offsets are {given.tolist()}, the head sizes here give {expected.tolist()}: "
+                f"{prefix}offsets are {saved.tolist()}, the head sizes here give {expected.tolist()}: "
                 "the table was made for another layout"
             )
             return
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
-
-    @staticmethod
-    def _leave_meta(module: MultiHeadEmbedding, _keys: object) -> None:
-        """After ``load_state_dict(assign=True)`` into a module on the meta device."""
-        if not module.weight.is_meta and (module.offsets.is_meta or module.head_sizes.is_meta):
-            module._rebuild_buffers(module.weight.device)

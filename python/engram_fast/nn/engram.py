@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from . import projection
 from .bare import are_bare_norms, call_norms, is_bare, to_parameters
-from .documents import as_mask, look_back_limit
+from .computed import keep_start_values
+from .documents import as_mask, look_back_limit, with_branches
 from .embedding import MultiHeadEmbedding
 from .gate import dispatch, formula
 from .hash import RowHasher, rows_of_layer
@@ -95,7 +96,7 @@ class Engram(nn.Module):
         self.norm1 = nn.ModuleList(nn.RMSNorm(hidden_size, eps=norm_eps, **factory) for _ in range(hc_mult))
         self.norm2 = nn.ModuleList(nn.RMSNorm(hidden_size, eps=norm_eps, **factory) for _ in range(hc_mult))
         self.row_hasher = RowHasher.of(hasher)
-        self.pack_projections()
+        keep_start_values(self)
 
     @classmethod
     def from_config(
@@ -118,10 +119,6 @@ class Engram(nn.Module):
             **{"rows_have_offsets": layout.adds_offsets, **options},
         )
 
-    def pack_projections(self) -> None:
-        """Give the projections one storage again, for one product without a copy; done after casts and copies too."""
-        projection.pack(self._projections())
-
     def forward(
         self,
         hidden_states: Tensor,
@@ -143,14 +140,12 @@ class Engram(nn.Module):
             segment_ids [B, T] / cu_seqlens (B = 1): documents that share a row do not see each other.
             state: from ``new_state``; the convolution goes on where the state's last call ended (inference only).
         """
-        if hidden_states.ndim != 4 or hidden_states.shape[2:] != (self.hc_mult, self.hidden_size):
-            shape = tuple(hidden_states.shape)
-            raise ValueError(f"hidden_states has shape {shape}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        given = hidden_states.shape
+        hidden_states = with_branches("hidden_states", hidden_states, self.hc_mult, self.hidden_size)
         mask = as_mask(mask, hidden_states.shape[:2])
         where: dict[str, Any] = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
-        own = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
-        if own.shape[:-1] != hidden_states.shape[:2]:
-            raise ValueError(f"rows {tuple(own.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]")
+        tokens = hidden_states.shape[:2]
+        own = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, tokens, mask=mask, **where)
         embedded = self.multi_head_embedding(own).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
@@ -158,9 +153,9 @@ class Engram(nn.Module):
         conv = self.short_conv
         if state is not None or not (self._has_bare_norms() and is_bare(conv, ShortConv) and conv.has_bare_parts()):
             out, gate = self._by_parts(hidden_states, projected, mask, where, state)
-            return (out, gate) if return_gate else out
+            return (out.reshape(given), gate) if return_gate else out.reshape(given)
         dtype = formula.accumulate_dtype(hidden_states, projected)
-        limit = look_back_limit(*hidden_states.shape[:2], **where, device=hidden_states.device)
+        limit = look_back_limit(*tokens, **where, device=hidden_states.device)
         out, gate = dispatch.engram_mix(
             hidden_states,
             projected,
@@ -173,7 +168,7 @@ class Engram(nn.Module):
             dilation=conv.dilation,
             fused=self.fused,
         )
-        return (out, gate) if return_gate else out
+        return (out.reshape(given), gate) if return_gate else out.reshape(given)
 
     def new_state(self, batch: int) -> ConvState:
         """The convolution's state of ``batch`` sequences that have not begun."""
@@ -185,7 +180,7 @@ class Engram(nn.Module):
             part.reset_parameters()
         if self.row_hasher is not None:
             self.row_hasher.reset_parameters()
-        self.pack_projections()
+        keep_start_values(self)
 
     def _by_parts(self, hidden, projected, mask, where, state):
         """Result and gate with the convolution called as the module that it is, and the norms where they must be."""
@@ -219,12 +214,3 @@ class Engram(nn.Module):
 
     def _projections(self) -> list[nn.Linear]:
         return [*self.key_projs, self.value_proj]
-
-    def _apply(self, fn, recurse=True):
-        super()._apply(fn, recurse)
-        self.pack_projections()
-        return self
-
-    def __setstate__(self, state):
-        super().__setstate__(state)  # after a copy or a load each parameter has a storage of its own
-        self.pack_projections()

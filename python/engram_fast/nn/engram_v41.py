@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from .bare import to_parameters
-from .documents import as_mask
+from .computed import ComputedBuffers, keep_start_values
+from .documents import as_mask, with_branches
 from .gate import dispatch, formula
 from .hash import RowHasher, rows_of_layer
 from .quantized import QuantizedEmbedding, dequantize_blocks
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..layout import HashLayout
 
 
-class EngramV41(nn.Module):
+class EngramV41(ComputedBuffers):
     """Hidden states [B, T, M, D] with the n-gram memory added.
 
     Names in the state are the checkpoint's: ``embed.weight`` [rows, head_dim] (and ``embed.scale`` for fp8 tables),
@@ -42,6 +43,8 @@ class EngramV41(nn.Module):
     >>> engram(torch.randn(2, 5, 4, 16), torch.zeros(2, 5, 6, dtype=torch.int64)).shape
     torch.Size([2, 5, 4, 16])
     """
+
+    COMPUTED = ("head_sizes", "head_starts")
 
     def __init__(
         self,
@@ -74,18 +77,18 @@ class EngramV41(nn.Module):
         if fp8:
             self.embed = QuantizedEmbedding(num_embeddings, head_dim, device=device)
         else:
-            self.embed = nn.Embedding(num_embeddings, head_dim, sparse=sparse, device="meta", dtype=dtype)
-            self.embed.to_empty(device=device or torch.get_default_device())
+            table = torch.empty((num_embeddings, head_dim), device=device, dtype=dtype)
+            self.embed = nn.Embedding(num_embeddings, head_dim, sparse=sparse, _weight=table)
         self.wkv = nn.Linear(self.heads * head_dim, (hc_mult + 1) * hidden_size, bias=False, **factory)
         self.q_weight = nn.Parameter(torch.empty((hc_mult, hidden_size), **factory))
         self.k_weight = nn.Parameter(torch.empty((hc_mult, hidden_size), **factory))
         self.row_hasher = RowHasher.of(hasher)
         self.register_buffer("head_sizes", None, persistent=False)
         self.register_buffer("head_starts", None, persistent=False)
-        self.register_load_state_dict_post_hook(self._leave_meta)
-        self._rebuild_buffers(self.wkv.weight.device)
+        self.place_buffers(self.wkv.weight.device)
         if not self.wkv.weight.is_meta:
             self._reset_own()
+        keep_start_values(self)
 
     @classmethod
     def from_config(cls, config: Any, *, layer_id: int, layout: HashLayout | None = None, **options: Any) -> EngramV41:
@@ -124,16 +127,15 @@ class EngramV41(nn.Module):
         rows: int32 or int64 [B, T, C] that count from the start of the table, or {layer id: such rows}. Documents
         (segment_ids, cu_seqlens) matter to the hash alone; they are read when ``input_ids`` are hashed here.
         """
-        if hidden_states.ndim != 4 or hidden_states.shape[2:] != (self.hc_mult, self.hidden_size):
-            shape = tuple(hidden_states.shape)
-            raise ValueError(f"hidden_states has shape {shape}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        given = hidden_states.shape
+        hidden_states = with_branches("hidden_states", hidden_states, self.hc_mult, self.hidden_size)
         mask = as_mask(mask, hidden_states.shape[:2])
         where = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
-        own = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, mask=mask, **where)
+        tokens = hidden_states.shape[:2]
+        own = rows_of_layer(rows, self.layer_id, self.row_hasher, input_ids, tokens, mask=mask, **where)
         own = check_rows(own, self.heads)
-        if own.shape[:-1] != hidden_states.shape[:2]:
-            raise ValueError(f"rows {tuple(own.shape)} and hidden_states {tuple(hidden_states.shape)} differ in [B, T]")
-        embedded = self.embed(table_rows(own, self.head_sizes, self.head_starts, True)).flatten(-2)
+        sizes, starts = self.buffers_on(self.wkv.weight.device)
+        embedded = self.embed(table_rows(own, sizes, starts, True)).flatten(-2)
         if mask is not None:
             embedded = embedded.masked_fill(~mask[..., None], 0)
         projected = self.wkv(to_parameters(self.wkv, embedded))
@@ -141,16 +143,17 @@ class EngramV41(nn.Module):
         dtype = formula.accumulate_dtype(hidden_states, projected)
         weight = self.q_weight.to(dtype) * self.k_weight.to(dtype)
         keys = keys.unflatten(-1, (self.hc_mult, self.hidden_size))
-        out, gate = dispatch.gated_add(hidden_states, keys, value, weight, mask, self.eps, fused=self.fused)
-        return (out, gate) if return_gate else out
+        out, gate = dispatch.gated_add(hidden_states, keys, value, weight, mask, self.eps, True, fused=self.fused)
+        return (out.reshape(given), gate) if return_gate else out.reshape(given)
 
     def reset_parameters(self) -> None:
         """Start values, as after construction (for a module that was built on the meta device)."""
         self._reset_own()
         self.wkv.reset_parameters()
-        self._rebuild_buffers(self.wkv.weight.device)
+        self.place_buffers(self.wkv.weight.device)
         if self.row_hasher is not None:
             self.row_hasher.reset_parameters()
+        keep_start_values(self)
 
     def _reset_own(self) -> None:
         if isinstance(self.embed, QuantizedEmbedding):
@@ -160,23 +163,11 @@ class EngramV41(nn.Module):
         nn.init.ones_(self.q_weight)
         nn.init.ones_(self.k_weight)
 
-    def _rebuild_buffers(self, device: torch.device) -> None:
-        sizes = self.sizes or (self.num_embeddings,) * self.heads
-        self.head_sizes = torch.tensor(sizes, dtype=torch.int64, device=device)
-        starts = (
-            torch.zeros_like(self.head_sizes) if self.sizes is None else self.head_sizes.cumsum(0) - self.head_sizes
-        )
-        self.head_starts = starts
-
-    def _apply(self, fn, recurse=True):
-        super()._apply(fn, recurse)
-        self._rebuild_buffers(self.head_sizes.device)
-        return self
-
-    @staticmethod
-    def _leave_meta(module: EngramV41, _keys: object) -> None:
-        if module.head_sizes.is_meta and not module.wkv.weight.is_meta:
-            module._rebuild_buffers(module.wkv.weight.device)
+    def compute_buffers(self) -> dict[str, Tensor | None]:
+        """Return the heads' sizes and first rows, int64 [C]; without sizes each head has the whole table."""
+        sizes = torch.tensor(self.sizes or (self.num_embeddings,) * self.heads, dtype=torch.int64)
+        starts = torch.zeros_like(sizes) if self.sizes is None else sizes.cumsum(0) - sizes
+        return {"head_sizes": sizes, "head_starts": starts}
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) -> None:
         names = ["wkv"] if isinstance(self.embed, QuantizedEmbedding) else ["wkv", "embed"]

@@ -40,6 +40,10 @@ class RowwiseAdagrad(torch.optim.Optimizer):
             raise ValueError(f"initial_accumulator_value must not be negative, it is {initial_accumulator_value}")
         defaults = {"lr": lr, "eps": eps, "weight_decay": weight_decay, "initial": initial_accumulator_value}
         super().__init__(params, defaults)
+        if any(hasattr(parameter, "head_placement") for group in self.param_groups for parameter in group["params"]):
+            from .sharded_state import follow_heads
+
+            follow_heads(self)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -54,27 +58,38 @@ class RowwiseAdagrad(torch.optim.Optimizer):
                     self._update(parameter, parameter.grad, group)
         return loss
 
-    def load_state_dict(self, state_dict: dict) -> None:
-        """As of any optimizer; the state keeps its own dtype, and is a copy."""
-        super().load_state_dict(state_dict)  # casts to the parameters' dtype: too coarse for sums of squares
-        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
-        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
-        for number, parameter in zip(numbers, parameters, strict=True):
-            if number in state_dict["state"]:
-                given = state_dict["state"][number]["sum"]
-                self.state[parameter]["sum"] = given.to(parameter.device, copy=True)
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load as any optimizer does; the state keeps its own dtype, and is a copy.
 
-    def _update(self, parameter: Tensor, grad: Tensor, group: dict) -> None:
-        if hasattr(parameter, "to_local"):  # a DTensor sharded by rows: each process updates its own
-            key, grad, parameter = parameter, _local(grad, parameter), parameter.to_local()
-        else:
-            key = parameter
-        table = parameter.view(parameter.shape[0], -1) if parameter.ndim else parameter.view(1, 1)
-        state = self.state[key]
+        Raises:
+            ValueError: the state has another number of rows than its parameter, as one process's part has. Nothing has
+                changed then.
+        """
+        sums: dict[Tensor, Any] = {}
+
+        def read(_optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
+            numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+            parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+            for number, parameter in zip(numbers, parameters, strict=False):  # the base class compares the lengths
+                if number in state_dict["state"]:
+                    sums[parameter] = _sums_for(parameter, state_dict["state"][number]["sum"])
+
+        handle = self.register_load_state_dict_pre_hook(read)  # the last: it sees what the others make of the state
+        try:
+            super().load_state_dict(state_dict)  # casts to the parameters' dtype: too coarse for sums of squares
+        finally:
+            handle.remove()
+        for parameter, total in sums.items():
+            self.state[parameter]["sum"] = total
+
+    def _update(self, parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
         if "sum" not in state:
-            # float32 also for half-precision tables: sums of squares outgrow them.
-            state["sum"] = torch.full((table.shape[0],), group["initial"], dtype=_at_least_float32(parameter.dtype))
-            state["sum"] = state["sum"].to(parameter.device)
+            state["sum"] = _new_sums(parameter, group["initial"])
+        sums = state["sum"]
+        if hasattr(parameter, "to_local"):  # a DTensor sharded by rows: each process updates its own
+            grad, parameter, sums = _local(grad, parameter), parameter.to_local(), sums.to_local()
+        table = parameter.view(parameter.shape[0], -1) if parameter.ndim else parameter.view(1, 1)
         if grad.is_sparse:
             grad = grad.coalesce()
             rows, values = grad.indices()[0], grad.values()
@@ -82,7 +97,7 @@ class RowwiseAdagrad(torch.optim.Optimizer):
         else:
             values = grad.reshape(table.shape)
             rows = None
-        values = values.to(state["sum"].dtype)
+        values = values.to(sums.dtype)
         touched = (values != 0).any(1)
         if rows is None:
             rows = touched.nonzero().flatten()
@@ -92,8 +107,8 @@ class RowwiseAdagrad(torch.optim.Optimizer):
         current = table[rows].to(values.dtype)
         if group["weight_decay"]:
             values = values + group["weight_decay"] * current
-        total = state["sum"][rows] + values.square().mean(1)
-        state["sum"][rows] = total
+        total = sums[rows] + values.square().mean(1)
+        sums[rows] = total
         table[rows] = (current - group["lr"] * values / (total.sqrt() + group["eps"])[:, None]).to(table.dtype)
 
 
@@ -138,13 +153,42 @@ def table_parameters(model: nn.Module) -> list[nn.Parameter]:
     return list(found.values())
 
 
+def _new_sums(parameter: Any, initial: float) -> Any:
+    """Return one number for each row: a tensor, or a DTensor that is distributed as the parameter's rows are."""
+    # float32 also for half-precision tables: sums of squares outgrow them.
+    dtype = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+    if not hasattr(parameter, "to_local"):
+        return torch.full(parameter.shape[:1] or (1,), initial, dtype=dtype, device=parameter.device)
+    for placement in parameter.placements:
+        if not (placement.is_replicate() or placement.is_shard(0)):
+            raise ValueError(f"RowwiseAdagrad needs whole rows; a parameter is distributed by {placement}")
+    local = parameter.to_local()
+    sums = torch.full(local.shape[:1], initial, dtype=dtype, device=local.device)
+    where = {"shape": torch.Size(parameter.shape[:1]), "stride": (1,)}
+    return type(parameter.data).from_local(sums, parameter.device_mesh, parameter.placements, run_check=False, **where)
+
+
+def _sums_for(parameter: Any, saved: Any) -> Any:
+    """Return a copy of a saved state where `parameter` lies and as it is distributed."""
+    if saved.shape != (parameter.shape[:1] or (1,)):
+        raise ValueError(
+            f"the state has {tuple(saved.shape)} numbers, its parameter {tuple(parameter.shape)} has another number of "
+            "rows: was it one process's part of a table?"
+        )
+    if not hasattr(parameter, "to_local"):
+        whole = saved.full_tensor() if hasattr(saved, "full_tensor") else saved
+        return whole.to(parameter.device, copy=True)
+    sums = _new_sums(parameter, 0.0)
+    if not hasattr(saved, "to_local"):
+        saved = type(sums).from_local(saved.to(sums.device), sums.device_mesh, run_check=False)  # replicated
+    if tuple(saved.placements) != tuple(sums.placements):
+        saved = saved.redistribute(sums.device_mesh, sums.placements)
+    return sums.to(saved.dtype).copy_(saved)
+
+
 def _local(grad: Any, parameter: Any) -> Tensor:
     if not hasattr(grad, "to_local"):
         return grad
     if grad.placements != parameter.placements:
         grad = grad.redistribute(placements=parameter.placements)
     return grad.to_local()
-
-
-def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32

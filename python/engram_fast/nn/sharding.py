@@ -6,10 +6,11 @@ of some heads, reads only those, and DTensor exchanges the vectors; gradients ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
@@ -21,6 +22,7 @@ except ImportError:  # torch 2.4
 
 from .embedding import MultiHeadEmbedding
 from .engram_v41 import EngramV41
+from .sharded_state import HeadPlacement, head_shards
 
 
 def shard_tables(model: nn.Module, mesh: DeviceMesh, *, by: str = "rows", batch_sharded: bool = False) -> nn.Module:
@@ -82,8 +84,9 @@ def _shard_rows(module: nn.Module, name: str, mesh: DeviceMesh, batch_sharded: b
 class HeadShardedTable(nn.Embedding):
     """The rows of this process's heads, in the place of the whole table: rows [..., C] of all heads to [..., C, dim].
 
-    A whole table can be loaded (each process takes its part); ``state_dict`` holds the part, ``full_table`` the whole.
-    Rows behind the last head's belong to the last process.
+    Rows behind the last head's belong to the last process. ``state_dict`` holds the part as a distributed tensor that
+    knows its rows; it loads from the whole table, from any distributed tensor of the whole table's shape, and from the
+    part that this process saved. ``full_table`` gives the whole.
     """
 
     def __init__(
@@ -95,13 +98,17 @@ class HeadShardedTable(nn.Embedding):
             raise ValueError(f"{heads} heads cannot be shared by {processes} processes, each with {each} of them")
         self.heads = slice(place * each, min(heads, (place + 1) * each))
         starts = [sum(sizes[:head]) for head in range(heads)] + [table.num_embeddings]
-        self.rows, self.all_rows = slice(starts[self.heads.start], starts[self.heads.stop]), table.num_embeddings
+        cuts = [starts[min(heads, each * process)] for process in range(processes + 1)]
+        self.placement = HeadPlacement(tuple(stop - start for start, stop in pairwise(cuts)), mesh)
+        self.rows, self.all_rows = self.placement.rows, table.num_embeddings
         own = table.weight.detach()[self.rows].clone()
         super().__init__(len(own), table.embedding_dim, sparse=table.sparse, _weight=own)
         self.weight.requires_grad_(table.weight.requires_grad)
+        self._mark_weight()
         self.mesh, self.batch_sharded = mesh, batch_sharded
 
     def forward(self, rows: Tensor) -> Tensor:
+        """Return the vectors [..., C, dim] of rows [..., C] of all heads, on every process."""
         if self.batch_sharded:
             rows = DTensor.from_local(rows, self.mesh, [Shard(0)], run_check=False).full_tensor()
         own = super().forward(rows[..., self.heads] - self.rows.start)
@@ -113,18 +120,37 @@ class HeadShardedTable(nn.Embedding):
 
     @torch.no_grad()
     def full_table(self) -> Tensor:
-        """The whole table, on every process; all must call it."""
-        counts = [0] * self.mesh.size()
-        dist.all_gather_object(counts, self.num_embeddings, group=self.mesh.get_group())
-        padded = self.weight.new_zeros((max(counts), self.embedding_dim))
-        padded[: self.num_embeddings] = self.weight
-        parts = [torch.empty_like(padded) for _ in counts]
-        dist.all_gather(parts, padded, group=self.mesh.get_group())
-        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+        """Return the whole table, on every process; all must call it."""
+        return self.placement.gather(self.weight.detach())
 
-    def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> HeadShardedTable:
+        super()._apply(fn, recurse)
+        self._mark_weight()
+        return self
+
+    def _mark_weight(self) -> None:
+        weight: Any = self.weight
+        weight.head_placement = self.placement  # optimizers see the parameter alone
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "weight"] = head_shards(self.weight.detach(), self.placement)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing: list[str],
+        unexpected: list[str],
+        errors: list[str],
+    ) -> None:
         name = prefix + "weight"
-        given = state_dict.get(name)
-        if given is not None and given.shape[0] == self.all_rows:
-            state_dict[name] = given[self.rows]
-        super()._load_from_state_dict(state_dict, prefix, *arguments)
+        if name in state_dict:
+            try:
+                state_dict[name] = self.placement.part_of(name, state_dict[name])
+            except ValueError as error:
+                errors.append(str(error))
+                return
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)

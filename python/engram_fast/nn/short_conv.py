@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .bare import are_bare_norms, call_norms, is_bare, to_parameters
-from .documents import as_mask, look_back_limit
+from .computed import keep_start_values
+from .documents import as_mask, look_back_limit, to_shape, with_branches
 from .gate import formula
 
 
@@ -87,6 +88,7 @@ class ShortConv(nn.Module):
         self.norms = nn.ModuleList(nn.RMSNorm(hidden_size, eps=norm_eps, **factory) for _ in range(hc_mult))
         if zero_init:
             nn.init.zeros_(self.conv.weight)
+        keep_start_values(self)
 
     @property
     def reach(self) -> int:
@@ -100,6 +102,7 @@ class ShortConv(nn.Module):
             nn.init.zeros_(self.conv.weight)
         for norm in self.norms:
             norm.reset_parameters()
+        keep_start_values(self)
 
     def forward(
         self,
@@ -114,9 +117,10 @@ class ShortConv(nn.Module):
 
         With ``state`` the positions follow those that the state has seen, and the state moves on (under no_grad only).
         """
-        if x.ndim != 4 or x.shape[2:] != (self.hc_mult, self.hidden_size):
-            raise ValueError(f"x has shape {tuple(x.shape)}, expected [B, T, {self.hc_mult}, {self.hidden_size}]")
+        given = x.shape
+        x = with_branches("x", x, self.hc_mult, self.hidden_size)
         mask = as_mask(mask, x.shape[:2])
+        segment_ids = to_shape("segment_ids", segment_ids, x.shape[:2])
         dtype = formula.accumulate_dtype(x, *self.conv.parameters())
         if are_bare_norms(self.norms, self.norm_eps):
             scale = formula.rms_scale(x.to(dtype), self.norm_eps)[..., None]
@@ -143,7 +147,7 @@ class ShortConv(nn.Module):
             out = out.masked_fill(~mask[..., None, None], 0)
         if state is not None:
             self._advance(state, normed, limit, segment_ids)
-        return out.to(x.dtype)
+        return out.to(x.dtype).reshape(given)
 
     def has_bare_parts(self) -> bool:
         """The norms and the convolution may be read for their weights: nothing hangs on them."""

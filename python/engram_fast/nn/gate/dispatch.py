@@ -46,7 +46,15 @@ def gate(
 
 
 def gated_add(
-    hidden: Tensor, keys: Tensor, value: Tensor, weight: Tensor, mask: Tensor | None, eps: float, *, fused: bool = True
+    hidden: Tensor,
+    keys: Tensor,
+    value: Tensor,
+    weight: Tensor,
+    mask: Tensor | None,
+    eps: float,
+    zero_is_positive: bool,
+    *,
+    fused: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """V4.1: hidden + gate*value [..., M, D] and the gate [..., M]; value [..., D], mask [...]."""
     lead, branch = hidden.shape[:-2], hidden.shape[-2:]
@@ -54,16 +62,18 @@ def gated_add(
     mask = None if mask is None else mask.reshape(-1)
     if _plain(fused):
         mask = None if mask is None else mask[None]
-        out, gate_NM = formula.engram_v41(hidden[None], keys[None], value[None], weight, eps=eps, mask_BT=mask)
+        out, gate_NM = formula.engram_v41(
+            hidden[None], keys[None], value[None], weight, eps=eps, zero_is_positive=zero_is_positive, mask_BT=mask
+        )
     elif use_triton(hidden) and hidden.dtype != torch.float64:
         from .triton import TritonGate
 
         read = hidden if mask is None else hidden.masked_fill(~mask[:, None, None], 0)
-        gate_NM = TritonGate.apply(read, keys, weight, eps, True)
+        gate_NM = TritonGate.apply(read, keys, weight, eps, zero_is_positive)
         gate_NM = gate_NM if mask is None else gate_NM.masked_fill(~mask[:, None], 0)
         out = torch.addcmul(hidden.float(), gate_NM[..., None], value.float()[:, None]).to(hidden.dtype)
     else:
-        out, gate_NM = GatedAdd.apply(hidden, keys, value, weight, mask, eps)
+        out, gate_NM = GatedAdd.apply(hidden, keys, value, weight, mask, eps, zero_is_positive)
     return out.reshape(*lead, *branch), gate_NM.reshape(*lead, branch[0])
 
 

@@ -154,12 +154,13 @@ def engram_v41(
     gate_weight_MD: Tensor,
     *,
     eps: float,
+    zero_is_positive: bool = True,
     mask_BT: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """V4.1: hidden states with gate*value added, and the gate (0 at masked positions)."""
     dtype = accumulate_dtype(hidden_BTMD, keys_BTMD, value_BTD, gate_weight_MD)
     hidden = hidden_BTMD if mask_BT is None else hidden_BTMD.masked_fill(~mask_BT[..., None, None], 0)
-    gate_BTM = gate(hidden, keys_BTMD, gate_weight_MD, eps=eps, zero_is_positive=True)
+    gate_BTM = gate(hidden, keys_BTMD, gate_weight_MD, eps=eps, zero_is_positive=zero_is_positive)
     if mask_BT is not None:
         gate_BTM = gate_BTM.masked_fill(~mask_BT[..., None], 0)
     out = hidden_BTMD.to(dtype) + gate_BTM[..., None] * value_BTD.to(dtype)[:, :, None]

@@ -20,7 +20,7 @@ BLOCK_ELEMENTS = 64 * 4 * 1024  # of a [n, M, D] block, for each thread: 1 MiB i
 
 
 class EngramMix(torch.autograd.Function):
-    """(hidden [B,T,M,D], projected [B,T,(M+1)D], ...) -> what the module adds [B,T,M,D], gate [B,T,M] (no gradient)."""
+    """(hidden [B,T,M,D], projected [B,T,(M+1)D], ...) -> what the module adds [B,T,M,D], gate [B,T,M]."""
 
     @staticmethod
     def forward(ctx, hidden, projected, gate_weight, conv, limit, mask, eps, conv_eps, dilation):
@@ -52,12 +52,12 @@ class EngramMix(torch.autograd.Function):
             out[here] = mixed
         ctx.save_for_backward(hidden, projected, gate_weight, conv, limit, mask, numbers, mean_square, scale)
         ctx.conv_eps, ctx.dilation = conv_eps, dilation
-        ctx.mark_non_differentiable(gate)
-        return out, gate
+        ctx.set_materialize_grads(False)  # most callers leave the gate alone
+        return out, gate.clone()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad_out, _grad_gate):
+    def backward(ctx, grad_out, upstream):
         hidden, projected, gate_weight, conv, limit, mask, numbers, mean_square, scale = ctx.saved_tensors
         dilation, dtype = ctx.dilation, scale.dtype
         branches, width = hidden.shape[2:]
@@ -66,6 +66,7 @@ class EngramMix(torch.autograd.Function):
         grad_hidden = torch.empty_like(hidden, memory_format=torch.contiguous_format)
         grad_projected = torch.empty_like(projected, memory_format=torch.contiguous_format)
         grad_weight, grad_conv = torch.zeros_like(gate_weight), torch.zeros_like(conv)
+        grad_out = torch.zeros_like(hidden) if grad_out is None else grad_out
         gate = numbers[0]
         inverse = torch.rsqrt(gate.square() * mean_square[..., None] + ctx.conv_eps)
         carry = None
@@ -96,6 +97,9 @@ class EngramMix(torch.autograd.Function):
             grad_square = (grad_scale * gate[here] ** 3 * cube).sum(-1, keepdim=True)
             grad_value.addcmul_(value, grad_square, value=-1 / width)
             grad_gate = (grad * wide_value).sum(-1).addcmul_(grad_scale, cube, value=ctx.conv_eps)
+            if upstream is not None:
+                from_gate = upstream[here].to(dtype)
+                grad_gate += from_gate if mask is None else from_gate.masked_fill(~mask[here][..., None], 0)
             block_hidden = _masked(hidden[here], mask, here).to(dtype)
             keys, _ = _split(projected[here], branches, dtype)
             block = GateBlock(*(number[here] for number in numbers))

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..computed import keep_start_values
 from ..documents import as_mask
 from . import dispatch, formula
 
@@ -53,6 +54,7 @@ class EngramGate(nn.Module):
         """Gains of one."""
         nn.init.ones_(self.q_weight)
         nn.init.ones_(self.k_weight)
+        keep_start_values(self)
 
     def forward(
         self, hidden_states: Tensor, keys: Tensor, value: Tensor | None = None, *, mask: Tensor | None = None
@@ -67,6 +69,9 @@ class EngramGate(nn.Module):
         dtype = formula.accumulate_dtype(hidden_states, keys)
         weight = self.q_weight.to(dtype) * self.k_weight.to(dtype)
         if value is not None:
-            return dispatch.gated_add(hidden_states, keys, value, weight, mask, self.eps, fused=self.fused)[0]
+            added = dispatch.gated_add(
+                hidden_states, keys, value, weight, mask, self.eps, self.zero_is_positive, fused=self.fused
+            )
+            return added[0]
         gate = dispatch.gate(hidden_states, keys, weight, self.eps, self.zero_is_positive, fused=self.fused)
         return gate if mask is None else gate.masked_fill(~mask[..., None], 0)

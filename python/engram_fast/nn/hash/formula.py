@@ -22,7 +22,7 @@ def hash_rows(
     segment_ids: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
 ) -> Tensor:
-    """ids [B, T] to rows [L, B, T, C] int64; multipliers [L, N] (or [L, C, N] of a sum), moduli and offsets [L, C]."""
+    """Ids [B, T] to rows [L, B, T, C] int64; multipliers [L, N] (or [L, C, N] of a sum), moduli and offsets [L, C]."""
     if ids.numel() == 0:
         return moduli.new_empty((moduli.shape[0], *ids.shape, rules.columns))
     ids = ids.to(torch.int64)

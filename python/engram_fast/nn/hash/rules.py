@@ -24,7 +24,6 @@ class HashRules:
     negative_is_error: bool
     too_large_is_error: bool
     adds_offsets: bool
-    fits_int32: bool
 
     @property
     def columns(self) -> int:
@@ -44,7 +43,6 @@ def rules_of(layout_json: str) -> HashRules:
     """From ``HashLayout.to_json()``."""
     data = json.loads(layout_json)
     ids = data["ids"]
-    largest = max(max(*layer["moduli"], int(layer["rows"])) for layer in data["layers"])
     return HashRules(
         layer_ids=tuple(layer["layer_id"] for layer in data["layers"]),
         orders=tuple(data["orders"]),
@@ -59,7 +57,6 @@ def rules_of(layout_json: str) -> HashRules:
         negative_is_error=ids["negative"] == "error",
         too_large_is_error=ids["too_large"] == "error",
         adds_offsets=data["adds_offsets"],
-        fits_int32=largest <= 2**31,
     )
 
 
