@@ -40,7 +40,7 @@ test: ## everything: lint, stubs, Rust without Python, wheel, pytest with all ex
 
 test-rust: ## cargo's tests, without Python
 	@tools/setup.sh --rust
-	cargo test --locked --quiet
+	cargo test --locked --quiet --features measure
 
 test-python: $(V3) ## pytest alone
 	@tools/setup.sh test
@@ -70,6 +70,7 @@ lint: ## ruff, mypy, the rooms' contracts, rustfmt, clippy; changes nothing
 	cargo fmt --check
 	cargo clippy --locked --quiet --all-targets -- -D warnings
 	cargo clippy --locked --quiet --all-targets --features python -- -D warnings
+	cargo clippy --locked --quiet --all-targets --features python,measure -- -D warnings
 
 format: ## what lint asks for, as far as it can be done by itself
 	@tools/setup.sh dev

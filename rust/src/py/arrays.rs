@@ -227,6 +227,7 @@ impl<'py> OutArray<'py> {
     }
 
     /// The array's own shape, whatever a subclass says.
+    #[cfg(feature = "measure")]
     pub fn shape(&self) -> &[usize] {
         self.array.shape()
     }
